@@ -118,7 +118,8 @@ type need struct {
 }
 
 // needs are what gives the rights within a repository. Comments on pull requests are those of issues,
-// so that the permission for issues is enough.
+// so that the permission for issues is enough. The scope write:repo_hook creates webhooks and does not
+// delete them, so that it is not enough.
 var needs = map[forge.Right]need{
 	forge.ReadCode:    {[]permission{readContents}, readRole, []string{"repo"}, nil},
 	forge.Push:        {[]permission{writeContents}, writeRole, []string{"repo"}, []string{"public_repo", "repo"}},
@@ -128,7 +129,7 @@ var needs = map[forge.Right]need{
 	forge.OpenPulls:   {[]permission{writePulls}, writeRole, []string{"repo"}, []string{"public_repo", "repo"}},
 	forge.SetStatuses: {[]permission{writeStatuses}, writeRole, []string{"repo", "repo:status"}, []string{"public_repo", "repo", "repo:status"}},
 	forge.ReadChecks:  {[]permission{readChecks, readActions}, readRole, []string{"repo"}, nil},
-	forge.ManageHooks: {[]permission{writeHooks}, adminRole, []string{"admin:repo_hook", "write:repo_hook", "repo"}, []string{"admin:repo_hook", "write:repo_hook", "repo"}},
+	forge.ManageHooks: {[]permission{writeHooks}, adminRole, []string{"admin:repo_hook", "repo"}, []string{"admin:repo_hook", "public_repo", "repo"}},
 }
 
 // CheckRights says what we may do in a repository. Of an App GitHub tells what its installation was

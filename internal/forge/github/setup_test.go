@@ -99,7 +99,33 @@ func TestRightsOfAClassicToken(t *testing.T) {
 		"":                             all,
 		"public_repo":                  all,
 		"read:user, repo:status":       without(forge.SetStatuses),
-		"write:repo_hook, repo:status": without(forge.SetStatuses, forge.ManageHooks),
+		"admin:repo_hook, repo:status": without(forge.SetStatuses, forge.ManageHooks),
+		"write:repo_hook":              all, // with which webhooks cannot be deleted
+	} {
+		adapter := f.with(t, admin, "ghp_"+scopes, scopes, nil)
+		checks, err := adapter.CheckRights(t.Context(), repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantRights(t, scopes, checks, missing)
+	}
+}
+
+// In a public repository everybody reads, and less is enough of a token, for webhooks too.
+func TestRightsInAPublicRepository(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	f.server.public = true
+	repository := f.Repository(t)
+	admin := f.Person(t, repository, forge.AdminAccess)
+	writes := map[forge.Right]string{
+		forge.Push: "public_repo", forge.CommentOn: "public_repo", forge.LabelItems: "public_repo",
+		forge.OpenPulls: "public_repo", forge.SetStatuses: "public_repo", forge.ManageHooks: "public_repo",
+	}
+	withoutHooks := maps.Clone(writes)
+	delete(withoutHooks, forge.ManageHooks)
+	for scopes, missing := range map[string]map[forge.Right]string{
+		"public_repo": {}, "": writes, "write:repo_hook": writes, "admin:repo_hook": withoutHooks,
 	} {
 		adapter := f.with(t, admin, "ghp_"+scopes, scopes, nil)
 		checks, err := adapter.CheckRights(t.Context(), repository)
