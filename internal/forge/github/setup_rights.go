@@ -184,6 +184,9 @@ func (f *Forge) checkSelf(ctx context.Context) (check forge.RightCheck, scopes [
 	check = forge.RightCheck{Right: forge.ReadSelf, State: forge.RightGiven, Given: "a token of an account"}
 	if f.app != nil {
 		check.Given = "the private key of the App"
+		if err := f.app.renew(ctx); err != nil {
+			return check, nil, err
+		}
 		_, err := f.Self(ctx)
 		return check, nil, err
 	}

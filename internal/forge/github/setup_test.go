@@ -192,12 +192,14 @@ func TestRightsOfAnInstallation(t *testing.T) {
 	fixture := newApp(t, s, proxy.URL, time.Hour)
 	repository := fixture.Repository(t)
 	setup := fixture.Forge().(forge.Setup)
-	token := `{"token": "ghs_of_the_app", "expires_at": "` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `", "permissions": ` +
-		`{"metadata": "read", "contents": "write", "issues": "read", "pull_requests": "write", "statuses": "write", "checks": "read"}}`
-	fixture.World.Lock()
-	fixture.World.Tokens["ghs_of_the_app"] = fixture.Bot
-	fixture.World.Unlock()
-	proxy.Next(http.MethodPost, "/access_tokens", testkit.Respond(201, map[string]string{"Content-Type": "application/json"}, token))
+	installed := func(token, permissions string) {
+		fixture.World.Lock()
+		defer fixture.World.Unlock()
+		fixture.World.Tokens[token] = fixture.Bot
+		body := `{"token": "` + token + `", "expires_at": "` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `", "permissions": ` + permissions + `}`
+		proxy.Next(http.MethodPost, "/access_tokens", testkit.Respond(201, map[string]string{"Content-Type": "application/json"}, body))
+	}
+	installed("ghs_of_the_app", `{"metadata": "read", "contents": "write", "issues": "read", "pull_requests": "write", "statuses": "write", "checks": "read"}`)
 	checks, err := setup.CheckRights(t.Context(), repository)
 	if err != nil {
 		t.Fatal(err)
@@ -211,6 +213,12 @@ func TestRightsOfAnInstallation(t *testing.T) {
 			t.Errorf("it was tried although it was told: %s", request)
 		}
 	}
+	// Somebody gives it more, and it is seen while the token is still good.
+	installed("ghs_with_more", `{"metadata": "read", "contents": "write", "issues": "write", "pull_requests": "write", "statuses": "write", "checks": "read", "actions": "read"}`)
+	if checks, err = setup.CheckRights(t.Context(), repository); err != nil {
+		t.Fatal(err)
+	}
+	wantRights(t, "the App with more", checks, map[forge.Right]string{forge.ManageHooks: "Webhooks: read and write"})
 	if _, err := setup.CheckRights(t.Context(), repository+"-not"); task.CodeOf(err) != task.NotFound || !strings.Contains(hintOf(err), "installed") {
 		t.Errorf("a repository without the App: %v", err)
 	}
