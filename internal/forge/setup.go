@@ -28,8 +28,9 @@ type Setup interface {
 	Webhooks
 
 	// CheckRights tries, without changing anything, what we need in the repository, one
-	// right after the other in the order of [NeededRights]. An error is that the forge did
-	// not answer, or that the repository is not there for the credential.
+	// right after the other in the order of [NeededRights]. One that the forge does not have
+	// is left out. An error is that the forge did not answer, or that the repository is not
+	// there for the credential.
 	CheckRights(ctx context.Context, repository string) ([]RightCheck, error)
 
 	// Labels returns the names of the labels that items of the repository can have, those of
@@ -71,16 +72,19 @@ type Right string
 
 // The rights.
 const (
-	ReadSelf    Right = "read_self"    // to know who we are
-	ReadCode    Right = "read_code"    // to fetch
-	Push        Right = "push"         // branches
-	ReadItems   Right = "read_items"   // issues and pull requests
-	CommentOn   Right = "comment"      // on issues and pull requests
-	LabelItems  Right = "label"        // to put labels on items
-	OpenPulls   Right = "pulls"        // to open pull requests and to review them
-	SetStatuses Right = "statuses"     // of commits
-	ReadChecks  Right = "read_checks"  // of commits, and their logs
-	ManageHooks Right = "manage_hooks" // only to create webhooks
+	ReadSelf Right = "read_self" // to know who we are
+	ReadCode Right = "read_code" // to fetch
+	Push     Right = "push"      // branches
+	// PushWorkflows is to push changes to .github/workflows. Only GitHub has it: elsewhere Push
+	// is enough.
+	PushWorkflows Right = "push_workflows"
+	ReadItems     Right = "read_items"   // issues and pull requests
+	CommentOn     Right = "comment"      // on issues and pull requests
+	LabelItems    Right = "label"        // to put labels on items
+	OpenPulls     Right = "pulls"        // to open pull requests and to review them
+	SetStatuses   Right = "statuses"     // of commits
+	ReadChecks    Right = "read_checks"  // of commits, and their logs
+	ManageHooks   Right = "manage_hooks" // only to create webhooks
 )
 
 // NeededRights are the rights in the order in which they are checked. Without a right that is
@@ -89,7 +93,7 @@ var NeededRights = []struct {
 	Right    Right
 	Required bool
 }{
-	{ReadSelf, true}, {ReadCode, true}, {Push, true}, {ReadItems, true}, {CommentOn, true}, {LabelItems, true},
+	{ReadSelf, true}, {ReadCode, true}, {Push, true}, {PushWorkflows, false}, {ReadItems, true}, {CommentOn, true}, {LabelItems, true},
 	{OpenPulls, true}, {SetStatuses, true}, {ReadChecks, false}, {ManageHooks, false},
 }
 

@@ -41,6 +41,9 @@ func (f *Forge) HookSecret(name, id string) string {
 func (f *Forge) CheckRights(ctx context.Context, name string) (checks []forge.RightCheck, err error) {
 	err = f.onRepository(ctx, "CheckRights", name, "", func(r *repository) error {
 		for _, needed := range forge.NeededRights {
+			if needed.Right == forge.PushWorkflows && f.name != task.GitHub {
+				continue
+			}
 			check, set := r.rights[needed.Right]
 			if !set {
 				check = forge.RightCheck{Right: needed.Right, State: forge.RightGiven, Given: "the scope " + string(needed.Right)}

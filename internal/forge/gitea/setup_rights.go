@@ -34,7 +34,7 @@ const invalidBody = `[]`
 // noCommit is the hash of no commit.
 const noCommit = "0000000000000000000000000000000000000000"
 
-// trials are in the order of [forge.NeededRights].
+// trials are in the order of [forge.NeededRights]. Gitea has no right of its own for workflows.
 func trials(repository string) []trial {
 	const (
 		get, post       = http.MethodGet, http.MethodPost

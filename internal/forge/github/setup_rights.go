@@ -19,7 +19,8 @@ import (
 // Such a request never changes anything. Where it is a write it lacks what GitHub cannot do without,
 // for two reasons each: a reference without a place, to an object of zeros; an issue without a title,
 // for a milestone that cannot be; a pull request without branches; a status of a commit of zeros; a
-// webhook of a kind that there is not, without an address. GitHub looks at permissions first.
+// webhook of a kind that there is not, without an address. GitHub looks at permissions first. Without a
+// method there is no such request.
 type permission struct {
 	name   string // as on the page on which it is given
 	write  bool
@@ -47,7 +48,9 @@ var (
 		name: "Contents", write: true, of: (*gh.InstallationPermissions).GetContents,
 		method: http.MethodPost, path: []any{"git", "refs"}, body: object{"ref": "toryo", "sha": noCommit},
 	}
-	readIssues = permission{
+	// Whether a token has it cannot be tried without a commit.
+	writeWorkflows = permission{name: "Workflows", write: true, of: (*gh.InstallationPermissions).GetWorkflows}
+	readIssues     = permission{
 		name: "Issues", of: (*gh.InstallationPermissions).GetIssues,
 		method: http.MethodGet, path: []any{"issues"}, query: "?per_page=1",
 	}
@@ -121,15 +124,16 @@ type need struct {
 // so that the permission for issues is enough. The scope write:repo_hook creates webhooks and does not
 // delete them, so that it is not enough.
 var needs = map[forge.Right]need{
-	forge.ReadCode:    {[]permission{readContents}, readRole, []string{"repo"}, nil},
-	forge.Push:        {[]permission{writeContents}, writeRole, []string{"repo"}, []string{"public_repo", "repo"}},
-	forge.ReadItems:   {[]permission{readIssues, readPulls}, readRole, []string{"repo"}, nil},
-	forge.CommentOn:   {[]permission{writeIssues}, readRole, []string{"repo"}, []string{"public_repo", "repo"}},
-	forge.LabelItems:  {[]permission{writeIssues}, triageRole, []string{"repo"}, []string{"public_repo", "repo"}},
-	forge.OpenPulls:   {[]permission{writePulls}, writeRole, []string{"repo"}, []string{"public_repo", "repo"}},
-	forge.SetStatuses: {[]permission{writeStatuses}, writeRole, []string{"repo", "repo:status"}, []string{"public_repo", "repo", "repo:status"}},
-	forge.ReadChecks:  {[]permission{readChecks, readActions}, readRole, []string{"repo"}, nil},
-	forge.ManageHooks: {[]permission{writeHooks}, adminRole, []string{"admin:repo_hook", "repo"}, []string{"admin:repo_hook", "public_repo", "repo"}},
+	forge.ReadCode:      {[]permission{readContents}, readRole, []string{"repo"}, nil},
+	forge.Push:          {[]permission{writeContents}, writeRole, []string{"repo"}, []string{"public_repo", "repo"}},
+	forge.PushWorkflows: {[]permission{writeWorkflows}, writeRole, []string{"workflow"}, []string{"workflow"}},
+	forge.ReadItems:     {[]permission{readIssues, readPulls}, readRole, []string{"repo"}, nil},
+	forge.CommentOn:     {[]permission{writeIssues}, readRole, []string{"repo"}, []string{"public_repo", "repo"}},
+	forge.LabelItems:    {[]permission{writeIssues}, triageRole, []string{"repo"}, []string{"public_repo", "repo"}},
+	forge.OpenPulls:     {[]permission{writePulls}, writeRole, []string{"repo"}, []string{"public_repo", "repo"}},
+	forge.SetStatuses:   {[]permission{writeStatuses}, writeRole, []string{"repo", "repo:status"}, []string{"public_repo", "repo", "repo:status"}},
+	forge.ReadChecks:    {[]permission{readChecks, readActions}, readRole, []string{"repo"}, nil},
+	forge.ManageHooks:   {[]permission{writeHooks}, adminRole, []string{"admin:repo_hook", "repo"}, []string{"admin:repo_hook", "public_repo", "repo"}},
 }
 
 // CheckRights says what we may do in a repository. Of an App GitHub tells what its installation was
@@ -373,6 +377,9 @@ func (l *rightsLook) missing(one permission) string {
 func (l *rightsLook) tryOne(ctx context.Context, one permission) (trialResult, error) {
 	if known, tried := l.tried[one.String()]; tried {
 		return known, nil
+	}
+	if one.method == "" {
+		return trialResult{forge.RightUnknown, "it cannot be tried without a change"}, nil
 	}
 	err := l.forge.do(ctx, one.method, l.at.path(one.path...)+one.query, one.body, nil)
 	result := trialResult{state: forge.RightUnknown}

@@ -85,6 +85,7 @@ func TestRightsOfAClassicToken(t *testing.T) {
 	all := map[forge.Right]string{
 		forge.ReadCode: "repo", forge.Push: "repo", forge.ReadItems: "repo", forge.CommentOn: "repo", forge.LabelItems: "repo",
 		forge.OpenPulls: "repo", forge.SetStatuses: "repo:status", forge.ReadChecks: "repo", forge.ManageHooks: hooks,
+		forge.PushWorkflows: "the scope workflow",
 	}
 	without := func(rights ...forge.Right) map[forge.Right]string {
 		left := maps.Clone(all)
@@ -94,7 +95,7 @@ func TestRightsOfAClassicToken(t *testing.T) {
 		return left
 	}
 	for scopes, missing := range map[string]map[forge.Right]string{
-		"repo":                         {},
+		"repo":                         {forge.PushWorkflows: "the scope workflow"},
 		"gist, repo, workflow":         {},
 		"":                             all,
 		"public_repo":                  all,
@@ -121,11 +122,12 @@ func TestRightsInAPublicRepository(t *testing.T) {
 	writes := map[forge.Right]string{
 		forge.Push: "public_repo", forge.CommentOn: "public_repo", forge.LabelItems: "public_repo",
 		forge.OpenPulls: "public_repo", forge.SetStatuses: "public_repo", forge.ManageHooks: "public_repo",
+		forge.PushWorkflows: "the scope workflow",
 	}
 	withoutHooks := maps.Clone(writes)
 	delete(withoutHooks, forge.ManageHooks)
 	for scopes, missing := range map[string]map[forge.Right]string{
-		"public_repo": {}, "": writes, "write:repo_hook": writes, "admin:repo_hook": withoutHooks,
+		"public_repo, workflow": {}, "": writes, "write:repo_hook": writes, "admin:repo_hook": withoutHooks,
 	} {
 		adapter := f.with(t, admin, "ghp_"+scopes, scopes, nil)
 		checks, err := adapter.CheckRights(t.Context(), repository)
@@ -171,6 +173,7 @@ func TestRightsOfAFineGrainedToken(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantRights(t, permission, checks, missing)
+		forgetest.WantRight(t, checks, forge.PushWorkflows, forge.RightUnknown) // it cannot be tried
 		for _, check := range checks {
 			if check.State == forge.RightMissing && check.Found != "Resource not accessible by personal access token" {
 				t.Errorf("%s: GitHub is said to have said %q", permission, check.Found)
@@ -206,7 +209,7 @@ func TestRightsOfAnInstallation(t *testing.T) {
 	}
 	wantRights(t, "the App", checks, map[forge.Right]string{
 		forge.CommentOn: "Issues: read and write", forge.LabelItems: "Issues: read and write",
-		forge.ReadChecks: "Actions: read", forge.ManageHooks: "Webhooks: read and write",
+		forge.ReadChecks: "Actions: read", forge.ManageHooks: "Webhooks: read and write", forge.PushWorkflows: "Workflows: read and write",
 	})
 	for _, request := range proxy.Requests() {
 		if strings.Contains(request, "/hooks") || strings.Contains(request, "/git/refs") {
@@ -214,7 +217,7 @@ func TestRightsOfAnInstallation(t *testing.T) {
 		}
 	}
 	// Somebody gives it more, and it is seen while the token is still good.
-	installed("ghs_with_more", `{"metadata": "read", "contents": "write", "issues": "write", "pull_requests": "write", "statuses": "write", "checks": "read", "actions": "read"}`)
+	installed("ghs_with_more", `{"metadata": "read", "contents": "write", "issues": "write", "pull_requests": "write", "statuses": "write", "checks": "read", "actions": "read", "workflows": "write"}`)
 	if checks, err = setup.CheckRights(t.Context(), repository); err != nil {
 		t.Fatal(err)
 	}

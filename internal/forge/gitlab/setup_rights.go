@@ -72,7 +72,9 @@ func (f *Forge) CheckRights(ctx context.Context, repository string) ([]forge.Rig
 	}
 	var checks []forge.RightCheck
 	for _, needed := range forge.NeededRights {
-		checks = append(checks, has.check(needed.Right))
+		if need, known := needs[needed.Right]; known {
+			checks = append(checks, has.check(needed.Right, need))
+		}
 	}
 	return checks, nil
 }
@@ -150,8 +152,7 @@ func (f *Forge) ownLevel(ctx context.Context, repository string) (level gl.Acces
 }
 
 // check says whether we have a right.
-func (s standing) check(right forge.Right) forge.RightCheck {
-	need := needs[right]
+func (s standing) check(right forge.Right, need need) forge.RightCheck {
 	check := forge.RightCheck{Right: right, State: forge.RightMissing}
 	if check.Given, check.Found = s.lacks(right, need); check.Given != "" {
 		return check
