@@ -83,9 +83,13 @@ func TestHookForEverything(t *testing.T) {
 	}
 }
 
-// A repository that can have no pull requests is told from one in which they are switched off.
-func TestRepositoryWithoutPulls(t *testing.T) {
+// A repository that can have no pull requests is told from one in which they are switched off, and one
+// without issues from one with pull requests only.
+func TestWhatARepositoryCanHave(t *testing.T) {
 	t.Parallel()
+	const noIssues = "issues that are switched on in the repository"
+	read := forge.RightCheck{Right: forge.ReadItems, State: forge.RightGiven, Given: "read:issue"}
+	comment := forge.RightCheck{Right: forge.CommentOn, State: forge.RightUnknown, Given: "write:issue", Found: "?"}
 	off := forge.RightCheck{Right: forge.OpenPulls, State: forge.RightMissing, Given: "switched on", Found: "not found"}
 	for _, c := range []struct {
 		check      forge.RightCheck
@@ -95,10 +99,19 @@ func TestRepositoryWithoutPulls(t *testing.T) {
 		{off, sdk.Repository{}, "switched on"},
 		{off, sdk.Repository{Empty: true}, "a first commit in the repository"},
 		{off, sdk.Repository{Mirror: true}, "a repository that is no mirror of another"},
-		{forge.RightCheck{Right: forge.Push, State: forge.RightMissing, Given: "write"}, sdk.Repository{Empty: true}, "write"},
+		{forge.RightCheck{Right: forge.Push, State: forge.RightMissing, Given: "write", Found: "no"}, sdk.Repository{Empty: true}, "write"},
+		{read, sdk.Repository{ID: 1}, noIssues},
+		{comment, sdk.Repository{ID: 1}, noIssues},
+		{read, sdk.Repository{ID: 1, HasIssues: true, ExternalTracker: &sdk.ExternalTracker{}}, noIssues},
+		{forge.RightCheck{Right: forge.CommentOn, State: forge.RightMissing, Given: "the scope write:issue", Found: "no"}, sdk.Repository{ID: 1}, "the scope write:issue"},
 	} {
-		if got := withoutPulls(c.check, c.repository); got.Given != c.given || got.State != forge.RightMissing {
+		if got := inRepository(c.check, c.repository); got.Given != c.given || got.State != forge.RightMissing || got.Found == "" {
 			t.Errorf("%+v, want %s", got, c.given)
+		}
+	}
+	for _, repository := range []sdk.Repository{{}, {ID: 1, HasIssues: true}} { // the first one may not be read
+		if got := inRepository(read, repository); got != read {
+			t.Errorf("%+v", got)
 		}
 	}
 }

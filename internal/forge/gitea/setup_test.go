@@ -150,8 +150,19 @@ func (s setup) unitsOff(t *testing.T) {
 	admin, _ := f.As(t, name, forge.AdminAccess)
 	owner, short, _ := strings.Cut(name, "/")
 	no := false
-	check[*sdk.Repository](t)(s.server.Client(t, owner).EditRepo(owner, short, sdk.EditRepoOption{HasIssues: &no, HasPullRequests: &no}))
+	check[*sdk.Repository](t)(s.server.Client(t, owner).EditRepo(owner, short, sdk.EditRepoOption{HasIssues: &no}))
 	checks, err := admin.CheckRights(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, right := range []forge.Right{forge.ReadItems, forge.CommentOn} {
+		if got := forgetest.WantRight(t, checks, right, forge.RightMissing); !strings.Contains(got.Given, "switched on in the repository") {
+			t.Errorf("%+v", got)
+		}
+	}
+	forgetest.WantRight(t, checks, forge.OpenPulls, forge.RightGiven)
+	check[*sdk.Repository](t)(s.server.Client(t, owner).EditRepo(owner, short, sdk.EditRepoOption{HasPullRequests: &no}))
+	checks, err = admin.CheckRights(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -252,7 +252,19 @@ type trialResult struct {
 	found string
 }
 
+// check says whether we have a right. Where issues are switched off, as in forks, nobody has one to
+// them.
 func (l *rightsLook) check(ctx context.Context, right forge.Right) (forge.RightCheck, error) {
+	check, err := l.checkAccount(ctx, right)
+	issues := l.repository.HasIssues
+	if err == nil && check.State != forge.RightMissing && issues != nil && !*issues && (right == forge.ReadItems || right == forge.CommentOn) {
+		check.State, check.Given, check.Found = forge.RightMissing, "issues that are switched on in the repository", "issues are switched off"
+	}
+	return check, err
+}
+
+// checkAccount says whether our account and token have a right.
+func (l *rightsLook) checkAccount(ctx context.Context, right forge.Right) (forge.RightCheck, error) {
 	need := needs[right]
 	check := forge.RightCheck{Right: right, State: forge.RightMissing}
 	if l.repository.GetArchived() && need.writes() {

@@ -341,6 +341,29 @@ func TestRightsThatAreNotTold(t *testing.T) {
 	}
 }
 
+// Issues that are switched off can be neither read nor commented on, whatever the token may do.
+func TestRightsWithoutIssues(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	f.server.noIssues = true
+	repository := f.Repository(t)
+	admin := f.Person(t, repository, forge.AdminAccess)
+	every := map[string]string{
+		"contents": "write", "issues": "write", "pull_requests": "write", "statuses": "write", "checks": "read", "actions": "read", "repository_hooks": "write",
+	}
+	for name, adapter := range map[string]*github.Forge{
+		"a classic token":      f.with(t, admin, "ghp_of_the_test", "repo, workflow", nil),
+		"a fine-grained token": f.with(t, admin, "github_pat_of_the_test", "", every),
+	} {
+		checks, err := adapter.CheckRights(t.Context(), repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const on = "issues that are switched on"
+		wantRights(t, name, checks, map[forge.Right]string{forge.ReadItems: on, forge.CommentOn: on})
+	}
+}
+
 // What cannot be given to a fine-grained token is not asked for without a word, and who may not see
 // webhooks is told what is missing.
 func TestWhatAFineGrainedTokenLacks(t *testing.T) {

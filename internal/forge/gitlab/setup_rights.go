@@ -177,11 +177,8 @@ func (s standing) lacks(right forge.Right, need need) (missing, found string) {
 	if s.scopes != nil && !slices.ContainsFunc(need.scopes, func(scope string) bool { return slices.Contains(s.scopes, scope) }) {
 		return need.scope(), "the token has the scopes " + forge.ShortReason(strings.Join(s.scopes, ", "))
 	}
-	if s.project != nil && need.writes && s.project.Archived {
-		return "a project that is not archived", "the project is archived"
-	}
-	if s.project != nil && right == forge.OpenPulls && s.project.MergeRequestsAccessLevel == gl.DisabledAccessControl {
-		return "merge requests that are switched on in the project", "merge requests are switched off"
+	if missing, found := s.switchedOff(right, need); missing != "" {
+		return missing, found
 	}
 	if !s.known || !s.needsRole(need) || s.level >= need.level {
 		return "", ""
@@ -190,6 +187,22 @@ func (s standing) lacks(right forge.Right, need need) (missing, found string) {
 		return need.role(), "the account has the role " + name
 	}
 	return need.role(), "the account is no member of the project"
+}
+
+// switchedOff returns what nobody may do in the project, as lacks does.
+func (s standing) switchedOff(right forge.Right, need need) (missing, found string) {
+	if s.project == nil {
+		return "", ""
+	}
+	switch {
+	case need.writes && s.project.Archived:
+		return "a project that is not archived", "the project is archived"
+	case right == forge.OpenPulls && s.project.MergeRequestsAccessLevel == gl.DisabledAccessControl:
+		return "merge requests that are switched on in the project", "merge requests are switched off"
+	case (right == forge.ReadItems || right == forge.CommentOn) && s.project.IssuesAccessLevel == gl.DisabledAccessControl:
+		return "issues that are switched on in the project", "issues are switched off"
+	}
+	return "", ""
 }
 
 // needsRole reports whether a role is needed for a right.

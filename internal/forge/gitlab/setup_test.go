@@ -342,3 +342,27 @@ func TestListingsWithoutEnd(t *testing.T) {
 		t.Errorf("it was asked %d times", got)
 	}
 }
+
+// What is switched off in a project nobody may do.
+func TestRightsWhatIsSwitchedOff(t *testing.T) {
+	t.Parallel()
+	for off, rights := range map[string][]forge.Right{
+		"issues": {forge.ReadItems, forge.CommentOn}, "merge_requests": {forge.OpenPulls},
+	} {
+		f := newSetupFixture(t)
+		f.server.switchedOff = off
+		repository := f.Repository(t)
+		admin, _ := f.As(t, repository, forge.AdminAccess)
+		checks, err := admin.CheckRights(t.Context(), repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, check := range checks {
+			if is := check.State == forge.RightMissing; is != slices.Contains(rights, check.Right) {
+				t.Errorf("%s: %+v", off, check)
+			} else if is && !strings.HasSuffix(check.Given, "that are switched on in the project") {
+				t.Errorf("%s: %+v", off, check)
+			}
+		}
+	}
+}
