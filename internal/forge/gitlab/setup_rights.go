@@ -58,6 +58,9 @@ type standing struct {
 	project *gl.Project // nil if the token does not read it
 	known   bool        // whether the level is
 	level   gl.AccessLevelValue
+	// admin says that the account is an administrator, who needs no role. With admin mode, which
+	// GitLab does not tell of, that is so only for tokens with the scope admin_mode.
+	admin bool
 }
 
 // CheckRights says what we may do in a project. GitLab tells the scopes of the token and the role of
@@ -97,7 +100,7 @@ func (f *Forge) standing(ctx context.Context, repository string) (has standing, 
 	if err != nil {
 		return standing{}, err
 	}
-	has.level, has.known, err = f.ownLevel(ctx, repository)
+	err = f.readLevel(ctx, repository, &has)
 	return has, err
 }
 
@@ -126,29 +129,36 @@ func (f *Forge) scopes(ctx context.Context) ([]string, error) {
 	return token.Scopes, nil
 }
 
-// ownLevel returns our role in a project by all ways, as far as it is told. Administrators need none.
-func (f *Forge) ownLevel(ctx context.Context, repository string) (level gl.AccessLevelValue, known bool, err error) {
+// readLevel fills in our role in a project by all ways, as far as it is told.
+func (f *Forge) readLevel(ctx context.Context, repository string, has *standing) error {
 	user, _, err := f.client.Users.CurrentUser(in(ctx))
 	if err == nil && (user == nil || user.ID == 0) {
 		err = errNonsense
 	}
 	if err != nil {
-		return gl.NoPermissions, false, callError(err, "find out who we are on GitLab")
+		return callError(err, "find out who we are on GitLab")
 	}
-	if user.IsAdmin {
-		return gl.OwnerPermissions, true, nil
+	if user.IsAdmin && slices.Contains(has.scopes, "admin_mode") {
+		has.level, has.known = gl.OwnerPermissions, true
+		return nil
 	}
+	has.admin = user.IsAdmin
 	member, _, err := f.client.ProjectMembers.GetInheritedProjectMember(repository, user.ID, in(ctx))
 	if code := status(err); code == http.StatusNotFound || code == http.StatusForbidden {
-		return gl.NoPermissions, code == http.StatusNotFound, nil // no member, or we may not know
+		has.known = code == http.StatusNotFound // no member, or we may not know
+		if has.admin && has.known && has.project.Visibility == gl.PrivateVisibility {
+			has.level, has.admin = gl.OwnerPermissions, false // it would not be shown to us otherwise
+		}
+		return nil
 	}
 	if err == nil && (member == nil || member.ID != user.ID) {
 		err = errNonsense
 	}
 	if err != nil {
-		return gl.NoPermissions, false, callError(err, "read what we may do in %s", repository)
+		return callError(err, "read what we may do in %s", repository)
 	}
-	return member.AccessLevel, true, nil
+	has.level, has.known = member.AccessLevel, true
+	return nil
 }
 
 // check says whether we have a right.
@@ -166,6 +176,8 @@ func (s standing) check(right forge.Right, need need) forge.RightCheck {
 	switch {
 	case unsure:
 		check.State, check.Found = forge.RightUnknown, "GitLab does not tell what the token may do"
+	case s.admin && s.level < need.level && s.needsRole(need):
+		check.State, check.Found = forge.RightUnknown, "the account is an administrator, which may not count without the scope admin_mode"
 	case !s.known && s.needsRole(need):
 		check.State, check.Found = forge.RightUnknown, "GitLab does not tell the role of the account"
 	}
@@ -180,7 +192,7 @@ func (s standing) lacks(right forge.Right, need need) (missing, found string) {
 	if missing, found := s.switchedOff(right, need); missing != "" {
 		return missing, found
 	}
-	if !s.known || !s.needsRole(need) || s.level >= need.level {
+	if !s.known || s.admin || !s.needsRole(need) || s.level >= need.level {
 		return "", ""
 	}
 	if name := roleName(s.level); name != "" {

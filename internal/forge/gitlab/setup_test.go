@@ -1,6 +1,7 @@
 package gitlab_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge/forgetest"
 	"github.com/toryo-dev/toryo/internal/forge/gitlab"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 	"github.com/toryo-dev/toryo/internal/testkit/forgeworld"
 )
 
@@ -363,6 +365,48 @@ func TestRightsWhatIsSwitchedOff(t *testing.T) {
 			} else if is && !strings.HasSuffix(check.Given, "that are switched on in the project") {
 				t.Errorf("%s: %+v", off, check)
 			}
+		}
+	}
+}
+
+// An administrator needs no role, but with admin mode the token has to have a scope for that. Where a
+// private project is shown to an administrator who is no member, it is the administrator's power that
+// counts.
+func TestRightsOfAnAdministrator(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	login := f.Person(t, repository, forge.WriteAccess)
+	proxy := testkit.Faults(t, f.server.URL)
+	asJSON := map[string]string{"Content-Type": "application/json"}
+	for _, c := range []struct {
+		name, scopes string
+		member       bool
+		hooks        forge.RightState
+	}{
+		{"a member", "api", true, forge.RightUnknown},
+		{"a member with the scope", "api admin_mode", true, forge.RightGiven},
+		{"no member", "api", false, forge.RightGiven},
+	} {
+		f.with(t, login, "glpat-of-the-test", strings.Fields(c.scopes)...)
+		adapter, err := gitlab.New(gitlab.Options{URL: proxy.URL, Token: "glpat-of-the-test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.World.Lock()
+		user := fmt.Sprintf(`{"id": %d, "username": %q, "is_admin": true}`, f.World.User(login).ID, login)
+		f.World.Unlock()
+		proxy.Next(http.MethodGet, "/user", testkit.Respond(200, asJSON, user))
+		if !c.member {
+			proxy.Next(http.MethodGet, "/members/all/", testkit.Respond(404, asJSON, `{"message": "404 Not found"}`))
+		}
+		checks, err := adapter.CheckRights(t.Context(), repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forgetest.WantRight(t, checks, forge.Push, forge.RightGiven) // a role that is enough, or none is needed
+		if hooks := forgetest.WantRight(t, checks, forge.ManageHooks, c.hooks); proxy.Left() != 0 {
+			t.Errorf("%s: %+v, and %d answers were not asked for", c.name, hooks, proxy.Left())
 		}
 	}
 }
