@@ -2,6 +2,8 @@ package gitlab
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -55,6 +57,8 @@ func roleName(level gl.AccessLevelValue) string {
 // standing is what GitLab tells of our token and of our account in a project.
 type standing struct {
 	scopes  []string    // nil if it does not tell
+	user    *gl.User    // nil if the token does not read it
+	refused string      // what it said then
 	project *gl.Project // nil if the token does not read it
 	known   bool        // whether the level is
 	level   gl.AccessLevelValue
@@ -89,6 +93,9 @@ func (f *Forge) standing(ctx context.Context, repository string) (has standing, 
 	if has.scopes != nil && !slices.Contains(has.scopes, "api") && !slices.Contains(has.scopes, "read_api") {
 		return has, nil // nothing of the project can be read
 	}
+	if err = f.readUser(ctx, &has); err != nil {
+		return standing{}, err
+	}
 	has.project, err = f.project(ctx, repository)
 	if has.scopes == nil && task.CodeOf(err) == task.Forbidden {
 		return has, nil // a fine-grained token: what it may do is not known
@@ -104,14 +111,25 @@ func (f *Forge) standing(ctx context.Context, repository string) (has standing, 
 	return has, err
 }
 
-// granular is the scope of a fine-grained token. It says nothing: such a token has permissions, of
-// which older servers do not tell.
-const granular = "granular"
+// ownToken is what we read of our token.
+type ownToken struct {
+	Scopes []string `json:"scopes"`
+	// Of a fine-grained token, on newer servers.
+	Granular       bool              `json:"granular"`
+	GranularScopes []json.RawMessage `json:"granular_scopes"`
+}
+
+// fineGrained reports whether the token has permissions in place of scopes. Its one scope says nothing,
+// and older servers do not tell of permissions.
+func (t ownToken) fineGrained() bool {
+	return t.Granular || len(t.GranularScopes) > 0 || len(t.Scopes) == 0 || slices.Contains(t.Scopes, "granular")
+}
 
 // scopes returns the scopes of the token, or nil if GitLab does not tell. For a token that has expired
 // or was revoked it says so.
 func (f *Forge) scopes(ctx context.Context) ([]string, error) {
-	token, _, err := f.client.PersonalAccessTokens.GetSinglePersonalAccessToken(in(ctx))
+	var token ownToken
+	err := f.do(ctx, http.MethodGet, "personal_access_tokens/self", nil, &token)
 	switch code := status(err); {
 	case code == http.StatusUnauthorized && hasReason(err, "expired"):
 		return nil, task.Wrap(task.Unauthorized, callError(err, "find out what the token may do"), "the token for GitLab has expired").
@@ -123,20 +141,43 @@ func (f *Forge) scopes(ctx context.Context) ([]string, error) {
 		return nil, nil
 	case err != nil:
 		return nil, callError(err, "find out what the token may do on GitLab")
-	case token == nil || len(token.Scopes) == 0 || slices.Contains(token.Scopes, granular):
+	case token.fineGrained():
 		return nil, nil
 	}
 	return token.Scopes, nil
 }
 
-// readLevel fills in our role in a project by all ways, as far as it is told.
-func (f *Forge) readLevel(ctx context.Context, repository string, has *standing) error {
+// readUser fills in who we are. A fine-grained token may lack the permission for that.
+func (f *Forge) readUser(ctx context.Context, has *standing) error {
 	user, _, err := f.client.Users.CurrentUser(in(ctx))
 	if err == nil && (user == nil || user.ID == 0) {
 		err = errNonsense
 	}
-	if err != nil {
-		return callError(err, "find out who we are on GitLab")
+	if err == nil {
+		has.user = user
+		return nil
+	}
+	coded := callError(err, "find out who we are on GitLab")
+	if task.CodeOf(coded) == task.Forbidden {
+		has.refused = reasonOf(err)
+		return nil
+	}
+	return coded
+}
+
+// reasonOf is what GitLab said in a refusal.
+func reasonOf(err error) string {
+	if refused, ok := errors.AsType[*gl.ErrorResponse](err); ok && refused.Message != "" {
+		return forge.ShortReason(refused.Message)
+	}
+	return forge.ShortReason(err.Error())
+}
+
+// readLevel fills in our role in a project by all ways, as far as it is told.
+func (f *Forge) readLevel(ctx context.Context, repository string, has *standing) error {
+	user := has.user
+	if user == nil {
+		return nil
 	}
 	if user.IsAdmin && slices.Contains(has.scopes, "admin_mode") {
 		has.level, has.known = gl.OwnerPermissions, true
@@ -172,7 +213,7 @@ func (s standing) check(right forge.Right, need need) forge.RightCheck {
 		check.Given += ", and " + need.role()
 	}
 	// A token that reads the project may still be one that only reads the interface.
-	unsure := s.scopes == nil && (need.writes || right == forge.ReadCode || s.project == nil)
+	unsure := s.scopes == nil && right != forge.ReadSelf && (need.writes || right == forge.ReadCode || s.project == nil)
 	switch {
 	case unsure:
 		check.State, check.Found = forge.RightUnknown, "GitLab does not tell what the token may do"
@@ -188,6 +229,9 @@ func (s standing) check(right forge.Right, need need) forge.RightCheck {
 func (s standing) lacks(right forge.Right, need need) (missing, found string) {
 	if s.scopes != nil && !slices.ContainsFunc(need.scopes, func(scope string) bool { return slices.Contains(s.scopes, scope) }) {
 		return need.scope(), "the token has the scopes " + forge.ShortReason(strings.Join(s.scopes, ", "))
+	}
+	if right == forge.ReadSelf && s.refused != "" {
+		return need.scope() + ", or of a fine-grained token the permission to read the user", s.refused
 	}
 	if missing, found := s.switchedOff(right, need); missing != "" {
 		return missing, found

@@ -274,9 +274,49 @@ func TestRightsOfAFineGrainedToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, check := range checks {
+	for _, check := range checks[1:] {
 		if check.State != forge.RightUnknown || check.Found != "GitLab does not tell what the token may do" {
 			t.Errorf("%+v", check)
+		}
+	}
+	if self := forgetest.WantRight(t, checks, forge.ReadSelf, forge.RightMissing); !strings.Contains(self.Found, "higher privileges") {
+		t.Errorf("%+v", self)
+	}
+}
+
+// A fine-grained token need not be allowed to read whose it is. The rest is looked at all the same.
+func TestRightsOfATokenThatDoesNotReadItsUser(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	admin := f.Person(t, repository, forge.AdminAccess)
+	f.with(t, admin, "glpat-of-the-test", "api")
+	proxy := testkit.Faults(t, f.server.URL)
+	adapter, err := gitlab.New(gitlab.Options{URL: proxy.URL, Token: "glpat-of-the-test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON := map[string]string{"Content-Type": "application/json"}
+	for _, token := range []string{
+		`{"id": 1, "scopes": ["granular"]}`,
+		`{"id": 1, "scopes": ["granular"], "granular": true, "granular_scopes": [{"access": "user", "permissions": ["read_project"]}]}`,
+		`{"id": 1, "scopes": ["api"], "granular": true}`,
+		`{"id": 1, "scopes": [], "granular_scopes": [{"access": "selected_memberships"}]}`,
+	} {
+		proxy.Next(http.MethodGet, "/personal_access_tokens/self", testkit.Respond(200, asJSON, token))
+		proxy.Next(http.MethodGet, "/user", testkit.Respond(403, asJSON, `{"error": "insufficient_granular_scope", "error_description": "Your token lacks the permission to read the user"}`))
+		checks, err := adapter.CheckRights(t.Context(), repository)
+		if err != nil {
+			t.Fatalf("%s: %v", token, err)
+		}
+		self := forgetest.WantRight(t, checks, forge.ReadSelf, forge.RightMissing)
+		if !strings.Contains(self.Found, "lacks the permission to read the user") || !strings.Contains(self.Given, "fine-grained") {
+			t.Errorf("%s: %+v", token, self)
+		}
+		for _, check := range checks[1:] {
+			if check.State != forge.RightUnknown || check.Found == "" {
+				t.Errorf("%s: %+v", token, check)
+			}
 		}
 	}
 }
