@@ -55,7 +55,10 @@ type Webhooks interface {
 	// CreateHook creates a webhook.
 	CreateHook(ctx context.Context, repository string, post HookPost) (Hook, error)
 	// EditHook replaces address, secret and events of a webhook, and switches it on. The id may
-	// change: Gitea cannot change a secret, so that there another webhook takes its place.
+	// change: Gitea cannot change a secret, so that there another webhook takes its place. If
+	// that was made and the old one could not be deleted, it is returned together with the
+	// error, and both are there. Whoever finds several webhooks with our address deletes all
+	// but the newest, which has the highest id.
 	EditHook(ctx context.Context, repository, id string, post HookPost) (Hook, error)
 	// DeleteHook deletes a webhook. One that is not there is no error.
 	DeleteHook(ctx context.Context, repository, id string) error

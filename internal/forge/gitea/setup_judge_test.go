@@ -5,8 +5,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -175,5 +178,69 @@ func TestListingsWithoutEnd(t *testing.T) {
 	}
 	if hooks, err := adapter.Hooks(t.Context(), "o/n"); task.CodeOf(err) != task.TooLarge || asked.Load() > forge.MaxHooks+1 {
 		t.Errorf("asked %d times for webhooks %+v, %v", asked.Load(), hooks, err)
+	}
+}
+
+// hookServer is the webhooks of one repository, as Gitea serves them. What is refused is answered with
+// what was sent.
+type hookServer struct {
+	mu      sync.Mutex
+	hooks   map[string]string // bodies by id
+	refuses string            // a method
+}
+
+func (s *hookServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	body, _ := io.ReadAll(r.Body)
+	id := path.Base(r.URL.Path)
+	switch {
+	case r.Method == s.refuses:
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = fmt.Fprintf(w, "%s %s", r.Method, body)
+	case r.Method == http.MethodPost:
+		made := fmt.Sprintf(`{"id": %d, %s`, len(s.hooks)+1, strings.TrimPrefix(string(body), "{"))
+		s.hooks[strconv.Itoa(len(s.hooks)+1)] = made
+		_, _ = io.WriteString(w, made)
+	case r.Method == http.MethodDelete && s.hooks[id] != "":
+		delete(s.hooks, id)
+		w.WriteHeader(http.StatusNoContent)
+	case s.hooks[id] != "":
+		_, _ = io.WriteString(w, s.hooks[id])
+	case id == "n": // the repository
+		_, _ = io.WriteString(w, `{"id": 1, "full_name": "o/n"}`)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func newHookServer(t *testing.T, hooks map[string]string) (*hookServer, *Forge) {
+	t.Helper()
+	s := &hookServer{hooks: hooks}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	adapter, err := New(Options{URL: server.URL, Token: "token-of-the-test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, adapter
+}
+
+// A webhook takes the place of another with what people have set on it. If the old one stays, both are
+// there, and the new one is returned with the error.
+func TestEditHookKeepsWhatPeopleHaveSet(t *testing.T) {
+	t.Parallel()
+	old := `{"id": 1, "type": "gitea", "config": {"url": "https://toryo.example/x"}, "branch_filter": "main", "authorization_header": "Bearer of-the-test"}`
+	s, adapter := newHookServer(t, map[string]string{"1": old})
+	s.refuses = http.MethodDelete
+	post := forge.HookPost{URL: "https://toryo.example/x", Secret: "secret-of-the-test"}
+	made, err := adapter.EditHook(t.Context(), "o/n", "1", post)
+	if err == nil || made.ID != "2" || made.URL != post.URL {
+		t.Errorf("the old one could not be deleted, and it is said: %+v, %v", made, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.hooks["2"]; !strings.Contains(now, `"branch_filter":"main"`) || !strings.Contains(now, `"authorization_header":"Bearer of-the-test"`) {
+		t.Errorf("the webhook has become %s", now)
 	}
 }
