@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/redact"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -224,14 +225,35 @@ func (p HookPost) Checked(known []string) ([]string, error) {
 	return slices.Clone(p.Events), nil
 }
 
-// String leaves the secret out.
-func (p HookPost) String() string { return p.URL }
+// String leaves out the secret, and a password in the address.
+func (p HookPost) String() string {
+	address, err := url.Parse(p.URL)
+	if err != nil {
+		return "an address that cannot be read"
+	}
+	return address.Redacted()
+}
 
-// GoString leaves the secret out.
-func (p HookPost) GoString() string { return p.URL }
+// GoString leaves out what String leaves out.
+func (p HookPost) GoString() string { return p.String() }
 
-// LogValue leaves the secret out.
-func (p HookPost) LogValue() slog.Value { return slog.StringValue(p.URL) }
+// LogValue leaves out what String leaves out.
+func (p HookPost) LogValue() slog.Value { return slog.StringValue(p.String()) }
+
+// Hide returns the error of a request that had the webhook in it, with a text without its secrets and
+// without others that were in the request: a forge may repeat what it was sent. It has to come before
+// the text is cut.
+func (p HookPost) Hide(err error, others ...string) error {
+	if err == nil {
+		return nil
+	}
+	secrets := redact.New(append(others, p.Secret)...)
+	if address, parseErr := url.Parse(p.URL); parseErr == nil {
+		password, _ := address.User.Password()
+		secrets.Add(password)
+	}
+	return &shortenedError{secrets.String(err.Error()), err}
+}
 
 // Texts are the title and the text as they are posted: what is in them is no command to the
 // forge, and mentions nobody but the assignees.

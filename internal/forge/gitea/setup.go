@@ -296,7 +296,7 @@ func (f *Forge) createHook(ctx context.Context, repository string, post forge.Ho
 		Type: "gitea", Active: true, Events: events, kept: like,
 		Config: map[string]string{"url": post.URL, "content_type": "json", "secret": post.Secret},
 	}, &made)
-	if err == nil && made.ID == 0 {
+	if err = post.Hide(err, like.AuthorizationHeader); err == nil && made.ID == 0 {
 		err = errors.New("the answer lacks the webhook")
 	}
 	if err != nil {

@@ -244,3 +244,24 @@ func TestEditHookKeepsWhatPeopleHaveSet(t *testing.T) {
 		t.Errorf("the webhook has become %s", now)
 	}
 }
+
+// Secrets of a webhook are in no error, also if Gitea repeats what it was sent.
+func TestErrorsHaveNoSecretOfAWebhook(t *testing.T) {
+	t.Parallel()
+	old := `{"id": 1, "type": "gitea", "config": {"url": "https://toryo.example/x"}, "authorization_header": "Bearer of-somebody"}`
+	s, adapter := newHookServer(t, map[string]string{"1": old})
+	s.refuses = http.MethodPost
+	post := forge.HookPost{URL: "https://me:correct-horse@toryo.example/x", Secret: "very-secret"}
+	_, created := adapter.CreateHook(t.Context(), "o/n", post)
+	_, edited := adapter.EditHook(t.Context(), "o/n", "1", post)
+	for _, err := range []error{created, edited} {
+		if err == nil || !strings.Contains(err.Error(), "toryo.example") {
+			t.Fatalf("refused: %v", err)
+		}
+		for _, secret := range []string{"very-secret", "correct-horse", "of-somebody"} {
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("%s is in %v", secret, err)
+			}
+		}
+	}
+}

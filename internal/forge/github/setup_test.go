@@ -447,3 +447,28 @@ func TestListingsWithoutEnd(t *testing.T) {
 		}
 	}
 }
+
+// A webhook's secret is in no error, also if GitHub repeats what it was sent.
+func TestErrorsHaveNoSecretOfAWebhook(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	admin := f.Person(t, repository, forge.AdminAccess)
+	f.with(t, admin, "ghp_of_the_test", "repo", nil)
+	proxy := testkit.Faults(t, f.server.URL)
+	adapter, err := github.New(github.Options{URL: proxy.URL + apiPrefix, Token: "ghp_of_the_test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	post := forge.HookPost{URL: "https://me:correct-horse@toryo.example/x", Secret: "very-secret"}
+	refuse := testkit.Respond(422, map[string]string{"Content-Type": "application/json"}, `{"message": "Validation Failed", "errors": [{"message": "very-secret is not good for https://me:correct-horse@toryo.example/x"}]}`)
+	proxy.Next(http.MethodPost, "/hooks", refuse)
+	proxy.Next(http.MethodPatch, "/hooks", refuse)
+	_, created := adapter.CreateHook(t.Context(), repository, post)
+	_, edited := adapter.EditHook(t.Context(), repository, "1", post)
+	for _, err := range []error{created, edited} {
+		if task.CodeOf(err) != task.Invalid || !strings.Contains(err.Error(), "is not good for") || strings.Contains(err.Error(), post.Secret) || strings.Contains(err.Error(), "correct-horse") {
+			t.Errorf("refused: %v", err)
+		}
+	}
+}

@@ -450,3 +450,28 @@ func TestRightsOfAnAdministrator(t *testing.T) {
 		}
 	}
 }
+
+// A webhook's secret is in no error, also if GitLab repeats what it was sent.
+func TestErrorsHaveNoSecretOfAWebhook(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	admin := f.Person(t, repository, forge.AdminAccess)
+	f.with(t, admin, "glpat-of-the-test", "api")
+	proxy := testkit.Faults(t, f.server.URL)
+	adapter, err := gitlab.New(gitlab.Options{URL: proxy.URL, Token: "glpat-of-the-test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	post := forge.HookPost{URL: "https://me:correct-horse@toryo.example/x", Secret: "very-secret"}
+	asJSON := map[string]string{"Content-Type": "application/json"}
+	proxy.Next(http.MethodPost, "/hooks", testkit.Respond(422, asJSON, `{"error": "Invalid url given: https://me:correct-horse@toryo.example/x with very-secret"}`))
+	proxy.Next(http.MethodPut, "/hooks", testkit.Respond(400, asJSON, `{"message": {"token": ["very-secret is not good for https://me:correct-horse@toryo.example/x"]}}`))
+	_, created := adapter.CreateHook(t.Context(), repository, post)
+	_, edited := adapter.EditHook(t.Context(), repository, "1", post)
+	for _, err := range []error{created, edited} {
+		if task.CodeOf(err) != task.Invalid || !strings.Contains(err.Error(), "toryo.example") || strings.Contains(err.Error(), post.Secret) || strings.Contains(err.Error(), "correct-horse") {
+			t.Errorf("refused: %v", err)
+		}
+	}
+}
