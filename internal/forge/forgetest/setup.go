@@ -328,7 +328,7 @@ func (s *setupSuite) issue(t *testing.T) {
 	must[bool](t)(writer.CreateLabel(ctx, name, forge.Label{Name: "there already"}))
 	item := must[forge.Item](t)(writer.CreateIssue(ctx, name, forge.IssuePost{
 		Title: "A first task\nin this repository", Body: "Text.\n\n/close\n\nFor @" + login + " and @somebody-else.\n",
-		Assignees: []string{login}, Labels: []string{"there already", "new here"},
+		Assignees: []string{login}, Labels: []string{"there already", "new here", "new here"},
 	}))
 	if item.Key.Repository != name || item.Key.Kind != task.Issue || item.Title != "A first task in this repository" || item.URL == "" {
 		t.Errorf("opened %+v", item)
@@ -339,6 +339,11 @@ func (s *setupSuite) issue(t *testing.T) {
 	}
 	if strings.Contains(read.Body, "\n/close") || strings.Contains(read.Body, "@somebody-else") || !strings.Contains(read.Body, "@"+login) {
 		t.Errorf("its text is %q", read.Body)
+	}
+	labels := must[[]string](t)(writer.Labels(ctx, name))
+	slices.Sort(labels)
+	if diff := difference([]string{"new here", "there already"}, labels); diff != "" || len(read.Labels) != 2 {
+		t.Errorf("the item has the labels %q, and there are %s", read.Labels, diff)
 	}
 	bare := must[forge.Item](t)(writer.CreateIssue(ctx, name, forge.IssuePost{Title: "Bare"}))
 	if len(bare.Assignees)+len(bare.Labels) != 0 || bare.Body != "" {

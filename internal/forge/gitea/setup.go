@@ -181,7 +181,10 @@ func (f *Forge) labelIDs(ctx context.Context, repository string, names []string)
 	}
 	ids := make([]int64, 0, len(names))
 	known := slices.Concat(own, ofOrganisation)
-	for _, name := range names {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			continue // once is enough
+		}
 		if at := slices.IndexFunc(known, func(l label) bool { return l.Name == name }); at >= 0 {
 			ids = append(ids, known[at].ID)
 			continue
@@ -344,21 +347,31 @@ func (f *Forge) EditHook(ctx context.Context, repository, id string, post forge.
 	if err != nil {
 		return forge.Hook{}, err
 	}
-	return made, f.DeleteHook(ctx, repository, id)
+	if err := f.deleteHook(ctx, repository, id); err != nil && task.CodeOf(err) != task.NotFound {
+		return made, err
+	}
+	return made, nil
 }
 
-// DeleteHook deletes a webhook.
+// DeleteHook deletes a webhook. One of a chat is none.
 func (f *Forge) DeleteHook(ctx context.Context, repository, id string) error {
-	path, err := hookPath(repository, id)
+	_, err := f.hook(ctx, repository, id)
 	if err == nil {
-		var answer *sdk.Response
-		answer, err = f.hookRequest(ctx, http.MethodDelete, path, nil, nil)
-		err = callError("delete the webhook "+id+" of "+repository, answer, err)
+		err = f.deleteHook(ctx, repository, id)
 	}
 	if task.CodeOf(err) == task.NotFound {
 		_, err = f.Repository(ctx, repository) // it is the webhook that is missing, or all of it
 	}
 	return err
+}
+
+func (f *Forge) deleteHook(ctx context.Context, repository, id string) error {
+	path, err := hookPath(repository, id)
+	if err != nil {
+		return err
+	}
+	answer, err := f.hookRequest(ctx, http.MethodDelete, path, nil, nil)
+	return callError("delete the webhook "+id+" of "+repository, answer, err)
 }
 
 // TestHook lets Gitea deliver the last commit as if it had just been pushed.

@@ -265,3 +265,22 @@ func TestErrorsHaveNoSecretOfAWebhook(t *testing.T) {
 		}
 	}
 }
+
+// The webhook of a chat is not ours to delete.
+func TestDeleteHookOfAChat(t *testing.T) {
+	t.Parallel()
+	s, adapter := newHookServer(t, map[string]string{
+		"1": `{"id": 1, "type": "slack", "config": {"url": "https://chat.example/secret"}}`,
+		"2": `{"id": 2, "type": "gitea", "config": {"url": "https://toryo.example/x"}}`,
+	})
+	for _, id := range []string{"1", "2", "3", "x"} {
+		if err := adapter.DeleteHook(t.Context(), "o/n", id); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.hooks) != 1 || s.hooks["1"] == "" {
+		t.Errorf("left are %q", s.hooks)
+	}
+}

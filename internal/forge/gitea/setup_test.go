@@ -305,6 +305,9 @@ func (s setup) otherHooks(t *testing.T) {
 	if _, err := admin.EditHook(ctx, name, strconv.FormatInt(chat.ID, 10), post); task.CodeOf(err) != task.NotFound {
 		t.Errorf("the webhook of a chat was changed: %v", err)
 	}
+	if err := admin.DeleteHook(ctx, name, strconv.FormatInt(chat.ID, 10)); err != nil {
+		t.Error(err)
+	}
 	check[*sdk.Hook](t)(s.server.Client(t, owner).GetRepoHook(owner, short, chat.ID))
 	insecure := forge.HookPost{URL: "https://toryo.example/x", Secret: "x", Insecure: true}
 	if _, err := admin.CreateHook(ctx, name, insecure); task.CodeOf(err) != task.Unsupported {
