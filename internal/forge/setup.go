@@ -35,7 +35,7 @@ type Setup interface {
 	CheckRights(ctx context.Context, repository string) ([]RightCheck, error)
 
 	// Labels returns the names of the labels that items of the repository can have, those of
-	// the organisation or group too.
+	// the organisation or group too. Compare them with [SameLabel].
 	Labels(ctx context.Context, repository string) ([]string, error)
 	// CreateLabel creates a label. One that is there stays as it is, and created is false.
 	CreateLabel(ctx context.Context, repository string, label Label) (created bool, err error)

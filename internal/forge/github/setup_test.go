@@ -472,3 +472,21 @@ func TestErrorsHaveNoSecretOfAWebhook(t *testing.T) {
 		}
 	}
 }
+
+// A label is there whatever letters are small in its name.
+func TestLabelsInOtherLetters(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	writer, _ := f.As(t, repository, forge.WriteAccess)
+	if created, err := writer.CreateLabel(ctx, repository, forge.Label{Name: "Toryo"}); !created || err != nil {
+		t.Fatalf("created: %v, %v", created, err)
+	}
+	if created, err := writer.CreateLabel(ctx, repository, forge.Label{Name: "toryo"}); created || err != nil {
+		t.Errorf("it was created again: %v, %v", created, err)
+	}
+	if labels, err := writer.Labels(ctx, repository); err != nil || len(labels) != 1 || !forge.SameLabel(task.GitHub, labels[0], "toryo") {
+		t.Errorf("labels %q, %v", labels, err)
+	}
+}
