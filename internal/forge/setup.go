@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/redact"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -28,12 +29,13 @@ type Setup interface {
 	Webhooks
 
 	// CheckRights tries, without changing anything, what we need in the repository, one
-	// right after the other in the order of [NeededRights]. An error is that the forge did
-	// not answer, or that the repository is not there for the credential.
+	// right after the other in the order of [NeededRights]. One that the forge does not have
+	// is left out. An error is that the forge did not answer, or that the repository is not
+	// there for the credential.
 	CheckRights(ctx context.Context, repository string) ([]RightCheck, error)
 
 	// Labels returns the names of the labels that items of the repository can have, those of
-	// the organisation or group too.
+	// the organisation or group too. Compare them with [SameLabel].
 	Labels(ctx context.Context, repository string) ([]string, error)
 	// CreateLabel creates a label. One that is there stays as it is, and created is false.
 	CreateLabel(ctx context.Context, repository string, label Label) (created bool, err error)
@@ -54,7 +56,10 @@ type Webhooks interface {
 	// CreateHook creates a webhook.
 	CreateHook(ctx context.Context, repository string, post HookPost) (Hook, error)
 	// EditHook replaces address, secret and events of a webhook, and switches it on. The id may
-	// change: Gitea cannot change a secret, so that there another webhook takes its place.
+	// change: Gitea cannot change a secret, so that there another webhook takes its place. If
+	// that was made and the old one could not be deleted, it is returned together with the
+	// error, and both are there. Whoever finds several webhooks with our address deletes all
+	// but the newest, which has the highest id.
 	EditHook(ctx context.Context, repository, id string, post HookPost) (Hook, error)
 	// DeleteHook deletes a webhook. One that is not there is no error.
 	DeleteHook(ctx context.Context, repository, id string) error
@@ -71,16 +76,19 @@ type Right string
 
 // The rights.
 const (
-	ReadSelf    Right = "read_self"    // to know who we are
-	ReadCode    Right = "read_code"    // to fetch
-	Push        Right = "push"         // branches
-	ReadItems   Right = "read_items"   // issues and pull requests
-	CommentOn   Right = "comment"      // on issues and pull requests
-	LabelItems  Right = "label"        // to put labels on items
-	OpenPulls   Right = "pulls"        // to open pull requests and to review them
-	SetStatuses Right = "statuses"     // of commits
-	ReadChecks  Right = "read_checks"  // of commits, and their logs
-	ManageHooks Right = "manage_hooks" // only to create webhooks
+	ReadSelf Right = "read_self" // to know who we are
+	ReadCode Right = "read_code" // to fetch
+	Push     Right = "push"      // branches
+	// PushWorkflows is to push changes to .github/workflows. Only GitHub has it: elsewhere Push
+	// is enough.
+	PushWorkflows Right = "push_workflows"
+	ReadItems     Right = "read_items"   // issues and pull requests
+	CommentOn     Right = "comment"      // on issues and pull requests
+	LabelItems    Right = "label"        // to put labels on items
+	OpenPulls     Right = "pulls"        // to open pull requests and to review them
+	SetStatuses   Right = "statuses"     // of commits
+	ReadChecks    Right = "read_checks"  // of commits, and their logs
+	ManageHooks   Right = "manage_hooks" // only to create webhooks
 )
 
 // NeededRights are the rights in the order in which they are checked. Without a right that is
@@ -89,7 +97,7 @@ var NeededRights = []struct {
 	Right    Right
 	Required bool
 }{
-	{ReadSelf, true}, {ReadCode, true}, {Push, true}, {ReadItems, true}, {CommentOn, true}, {LabelItems, true},
+	{ReadSelf, true}, {ReadCode, true}, {Push, true}, {PushWorkflows, false}, {ReadItems, true}, {CommentOn, true}, {LabelItems, true},
 	{OpenPulls, true}, {SetStatuses, true}, {ReadChecks, false}, {ManageHooks, false},
 }
 
@@ -217,14 +225,35 @@ func (p HookPost) Checked(known []string) ([]string, error) {
 	return slices.Clone(p.Events), nil
 }
 
-// String leaves the secret out.
-func (p HookPost) String() string { return p.URL }
+// String leaves out the secret, and a password in the address.
+func (p HookPost) String() string {
+	address, err := url.Parse(p.URL)
+	if err != nil {
+		return "an address that cannot be read"
+	}
+	return address.Redacted()
+}
 
-// GoString leaves the secret out.
-func (p HookPost) GoString() string { return p.URL }
+// GoString leaves out what String leaves out.
+func (p HookPost) GoString() string { return p.String() }
 
-// LogValue leaves the secret out.
-func (p HookPost) LogValue() slog.Value { return slog.StringValue(p.URL) }
+// LogValue leaves out what String leaves out.
+func (p HookPost) LogValue() slog.Value { return slog.StringValue(p.String()) }
+
+// Hide returns the error of a request that had the webhook in it, with a text without its secrets and
+// without others that were in the request: a forge may repeat what it was sent. It has to come before
+// the text is cut.
+func (p HookPost) Hide(err error, others ...string) error {
+	if err == nil {
+		return nil
+	}
+	secrets := redact.New(append(others, p.Secret)...)
+	if address, parseErr := url.Parse(p.URL); parseErr == nil {
+		password, _ := address.User.Password()
+		secrets.Add(password)
+	}
+	return &shortenedError{secrets.String(err.Error()), err}
+}
 
 // Texts are the title and the text as they are posted: what is in them is no command to the
 // forge, and mentions nobody but the assignees.

@@ -31,7 +31,7 @@ type WebhookEvent struct {
 }
 
 // Optional reports whether the event tells of no changes to items. Not every server has such an event:
-// Forgejo, and a Gitea before 1.24, cannot enable a webhook for statuses.
+// a Gitea before 1.24 has none for statuses, and neither have versions of Forgejo.
 func (e WebhookEvent) Optional() bool { return len(e.Issue)+len(e.Pull) == 0 }
 
 // WebhookEvents are the events of a forge that tell of changes to items and of checks.

@@ -41,6 +41,9 @@ func (f *Forge) HookSecret(name, id string) string {
 func (f *Forge) CheckRights(ctx context.Context, name string) (checks []forge.RightCheck, err error) {
 	err = f.onRepository(ctx, "CheckRights", name, "", func(r *repository) error {
 		for _, needed := range forge.NeededRights {
+			if needed.Right == forge.PushWorkflows && f.name != task.GitHub {
+				continue
+			}
 			check, set := r.rights[needed.Right]
 			if !set {
 				check = forge.RightCheck{Right: needed.Right, State: forge.RightGiven, Given: "the scope " + string(needed.Right)}
@@ -69,7 +72,7 @@ func (f *Forge) CreateLabel(ctx context.Context, name string, label forge.Label)
 		return false, err
 	}
 	err = f.onRepository(ctx, "CreateLabel", name, label.Name, func(r *repository) error {
-		if !slices.ContainsFunc(r.labels, func(l forge.Label) bool { return l.Name == label.Name }) {
+		if !slices.ContainsFunc(r.labels, func(l forge.Label) bool { return forge.SameLabel(f.name, l.Name, label.Name) }) {
 			r.labels, created = append(r.labels, label), true
 		}
 		return nil
@@ -80,7 +83,7 @@ func (f *Forge) CreateLabel(ctx context.Context, name string, label forge.Label)
 // DeleteLabel implements forge.Setup.
 func (f *Forge) DeleteLabel(ctx context.Context, name, label string) error {
 	return f.onRepository(ctx, "DeleteLabel", name, label, func(r *repository) error {
-		r.labels = slices.DeleteFunc(r.labels, func(l forge.Label) bool { return l.Name == label })
+		r.labels = slices.DeleteFunc(r.labels, func(l forge.Label) bool { return forge.SameLabel(f.name, l.Name, label) })
 		return nil
 	})
 }

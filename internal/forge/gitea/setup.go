@@ -181,7 +181,10 @@ func (f *Forge) labelIDs(ctx context.Context, repository string, names []string)
 	}
 	ids := make([]int64, 0, len(names))
 	known := slices.Concat(own, ofOrganisation)
-	for _, name := range names {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			continue // once is enough
+		}
 		if at := slices.IndexFunc(known, func(l label) bool { return l.Name == name }); at >= 0 {
 			ids = append(ids, known[at].ID)
 			continue
@@ -218,11 +221,20 @@ func asked(event string) string {
 
 // hook is a webhook as Gitea has it. The secret is never told.
 type hook struct {
-	ID     int64             `json:"id"`
+	kept
+
+	ID     int64             `json:"id,omitempty"`
 	Type   string            `json:"type"`
 	Config map[string]string `json:"config"`
 	Events []string          `json:"events"`
 	Active bool              `json:"active"`
+}
+
+// kept is what people may have set on a webhook that we do not know of.
+type kept struct {
+	BranchFilter string `json:"branch_filter,omitempty"`
+	// AuthorizationHeader is sent with every delivery. It is a secret.
+	AuthorizationHeader string `json:"authorization_header,omitempty"`
 }
 
 // ours reports whether the webhook sends what Gitea sends to programs. Others send something
@@ -263,6 +275,10 @@ func (f *Forge) Hooks(ctx context.Context, repository string) ([]forge.Hook, err
 // CreateHook creates a webhook. Whether the certificate of a server is checked is one setting for
 // all of Gitea.
 func (f *Forge) CreateHook(ctx context.Context, repository string, post forge.HookPost) (forge.Hook, error) {
+	return f.createHook(ctx, repository, post, kept{})
+}
+
+func (f *Forge) createHook(ctx context.Context, repository string, post forge.HookPost, like kept) (forge.Hook, error) {
 	path, err := repositoryPath(repository)
 	if err != nil {
 		return forge.Hook{}, err
@@ -279,11 +295,11 @@ func (f *Forge) CreateHook(ctx context.Context, repository string, post forge.Ho
 		events[i] = asked(event)
 	}
 	var made hook
-	answer, err := f.hookRequest(ctx, http.MethodPost, path+"/hooks", map[string]any{
-		"type": "gitea", "active": true, "events": events,
-		"config": map[string]string{"url": post.URL, "content_type": "json", "secret": post.Secret},
+	answer, err := f.hookRequest(ctx, http.MethodPost, path+"/hooks", hook{
+		Type: "gitea", Active: true, Events: events, kept: like,
+		Config: map[string]string{"url": post.URL, "content_type": "json", "secret": post.Secret},
 	}, &made)
-	if err == nil && made.ID == 0 {
+	if err = post.Hide(err, like.AuthorizationHeader); err == nil && made.ID == 0 {
 		err = errors.New("the answer lacks the webhook")
 	}
 	if err != nil {
@@ -306,45 +322,56 @@ func hookPath(repository, id string) (string, error) {
 }
 
 // hook reads a webhook.
-func (f *Forge) hook(ctx context.Context, repository, id string) (forge.Hook, error) {
+func (f *Forge) hook(ctx context.Context, repository, id string) (hook, error) {
 	path, err := hookPath(repository, id)
 	if err != nil {
-		return forge.Hook{}, err
+		return hook{}, err
 	}
 	var found hook
 	answer, err := f.hookRequest(ctx, http.MethodGet, path, nil, &found)
 	if err == nil && !found.ours() {
-		return forge.Hook{}, task.Errorf(task.NotFound, "the webhook %s of %s is for another program", id, repository)
+		return hook{}, task.Errorf(task.NotFound, "the webhook %s of %s is for another program", id, repository)
 	}
-	return found.port(), callError("read the webhook "+id+" of "+repository, answer, err)
+	return found, callError("read the webhook "+id+" of "+repository, answer, err)
 }
 
 // EditHook puts another webhook in the place of one: Gitea changes everything of a webhook but its
 // secret. The new one is made first, so that there is always one; it is returned also if the old one
 // cannot be deleted.
 func (f *Forge) EditHook(ctx context.Context, repository, id string, post forge.HookPost) (forge.Hook, error) {
-	if _, err := f.hook(ctx, repository, id); err != nil {
-		return forge.Hook{}, err
-	}
-	made, err := f.CreateHook(ctx, repository, post)
+	old, err := f.hook(ctx, repository, id)
 	if err != nil {
 		return forge.Hook{}, err
 	}
-	return made, f.DeleteHook(ctx, repository, id)
+	made, err := f.createHook(ctx, repository, post, old.kept)
+	if err != nil {
+		return forge.Hook{}, err
+	}
+	if err := f.deleteHook(ctx, repository, id); err != nil && task.CodeOf(err) != task.NotFound {
+		return made, err
+	}
+	return made, nil
 }
 
-// DeleteHook deletes a webhook.
+// DeleteHook deletes a webhook. One of a chat is none.
 func (f *Forge) DeleteHook(ctx context.Context, repository, id string) error {
-	path, err := hookPath(repository, id)
+	_, err := f.hook(ctx, repository, id)
 	if err == nil {
-		var answer *sdk.Response
-		answer, err = f.hookRequest(ctx, http.MethodDelete, path, nil, nil)
-		err = callError("delete the webhook "+id+" of "+repository, answer, err)
+		err = f.deleteHook(ctx, repository, id)
 	}
 	if task.CodeOf(err) == task.NotFound {
 		_, err = f.Repository(ctx, repository) // it is the webhook that is missing, or all of it
 	}
 	return err
+}
+
+func (f *Forge) deleteHook(ctx context.Context, repository, id string) error {
+	path, err := hookPath(repository, id)
+	if err != nil {
+		return err
+	}
+	answer, err := f.hookRequest(ctx, http.MethodDelete, path, nil, nil)
+	return callError("delete the webhook "+id+" of "+repository, answer, err)
 }
 
 // TestHook lets Gitea deliver the last commit as if it had just been pushed.
@@ -353,7 +380,7 @@ func (f *Forge) TestHook(ctx context.Context, repository, id string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(found.Events, pushes) {
+	if !slices.Contains(found.port().Events, pushes) {
 		return task.Errorf(task.Invalid, "Gitea tests a webhook with a push, and the webhook %s of %s is not enabled for pushes", id, repository).
 			WithHint("enable the event Push")
 	}

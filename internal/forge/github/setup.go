@@ -245,7 +245,7 @@ func (f *Forge) CreateHook(ctx context.Context, repository string, post forge.Ho
 	made, _, err := f.client.Repositories.CreateHook(ctx, at.owner, at.name, &gh.Hook{
 		Config: hookConfig(post), Events: events, Active: &active,
 	})
-	if err == nil && made.GetID() == 0 {
+	if err = post.Hide(err); err == nil && made.GetID() == 0 {
 		err = errNonsense
 	}
 	if hasReason(err, "already exists") {
@@ -295,7 +295,7 @@ func (f *Forge) EditHook(ctx context.Context, repository, id string, post forge.
 	edited, _, err := f.client.Repositories.EditHook(ctx, at.owner, at.name, hook, &gh.Hook{
 		Config: hookConfig(post), Events: events, Active: &active,
 	})
-	if err == nil && edited.GetID() != hook {
+	if err = post.Hide(err); err == nil && edited.GetID() != hook {
 		err = errNonsense
 	}
 	if err != nil {

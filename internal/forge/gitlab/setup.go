@@ -280,7 +280,7 @@ func (f *Forge) writeHook(ctx context.Context, method, repository, which string,
 		return forge.Hook{}, err
 	}
 	var made gl.ProjectHook
-	err = f.do(ctx, method, hooksPath(repository)+which, settings, &made)
+	err = post.Hide(f.do(ctx, method, hooksPath(repository)+which, settings, &made))
 	if err == nil && made.ID == 0 {
 		err = errNonsense
 	}
