@@ -30,6 +30,10 @@ type WebhookEvent struct {
 	Pull  []ItemChange
 }
 
+// Optional reports whether the event tells of no changes to items. Not every server has such an event:
+// a Gitea before 1.24 has none for statuses, and neither have versions of Forgejo.
+func (e WebhookEvent) Optional() bool { return len(e.Issue)+len(e.Pull) == 0 }
+
 // WebhookEvents are the events of a forge that tell of changes to items and of checks.
 type WebhookEvents []WebhookEvent
 
@@ -41,6 +45,15 @@ func (e WebhookEvents) For(kind task.ItemKind, change ItemChange) []string {
 		if slices.Contains(event.about(kind), change) {
 			names = append(names, event.Name)
 		}
+	}
+	return names
+}
+
+// Names returns the names of the events.
+func (e WebhookEvents) Names() []string {
+	names := make([]string, 0, len(e))
+	for _, event := range e {
+		names = append(names, event.Name)
 	}
 	return names
 }

@@ -112,7 +112,8 @@ func New(options Options) *Pages {
 	}))
 	sameOrigin := http.NewCrossOriginProtection()
 	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.fail(w, r, p.stranger(r), task.Errorf(task.Forbidden, "another site made your browser send this, so it was not done"))
+		p.fail(w, r, p.stranger(r), task.Errorf(task.Forbidden, "another site made your browser send this, so it was not done").
+			WithHint("if you want it, open the page here and do it there"))
 	}))
 	p.handler = confined(sameOrigin.Handler(mux))
 	return p
