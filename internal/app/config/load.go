@@ -27,6 +27,18 @@ func Load(file string, environ []string, overrides map[string]string) (Config, R
 	if file != "" {
 		l.readFile()
 	}
+	return l.readOthers(environ, overrides)
+}
+
+// LoadText is [Load] for a file that is not written yet.
+func LoadText(file string, data []byte, environ []string, overrides map[string]string) (Config, Report) {
+	l := newLoader(file)
+	l.readDocument(data)
+	return l.readOthers(environ, overrides)
+}
+
+// readOthers reads what goes over the file.
+func (l *loader) readOthers(environ []string, overrides map[string]string) (Config, Report) {
 	l.readEnvironment(environ)
 	l.readOverrides(overrides)
 	l.readPassed(environ)
