@@ -1,0 +1,327 @@
+package connect
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/redact"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Step is something that was done, or not.
+type Step struct {
+	What   string    `json:"what"`
+	State  StepState `json:"state"`
+	Detail string    `json:"detail,omitempty"`
+}
+
+// StepState says what became of a step.
+type StepState string
+
+// The states of a step.
+const (
+	Done      StepState = "done"
+	Unchanged StepState = "unchanged" // it was so already
+	Planned   StepState = "planned"   // it would be done, but for a dry run
+	LeftOut   StepState = "left_out"  // for a reason that the detail gives
+)
+
+// Installer connects one installation.
+type Installer struct {
+	ConfigFile string
+	DataDir    string
+	Environ    []string
+	Overrides  map[string]string // values of flags that go over the configuration
+	Open       Opener
+	// Receive waits for webhooks, to see whether they arrive. Without it they are not tried.
+	Receive Receive
+	// Wait is how long a webhook may take to arrive.
+	Wait time.Duration
+	// Import puts a repository on the board, and reports whether it was not there.
+	Import func(ctx context.Context, name, source string) (made bool, err error)
+	// Used reports whether tasks have been done in a repository, so that items of it that
+	// are closed may have our labels. Without it that is not known.
+	Used   func(ctx context.Context, of task.Forge, repository string) (bool, error)
+	Random io.Reader
+	DryRun bool
+	Report func(Step)
+}
+
+// newFile is what a configuration that was not there begins with.
+const newFile = "# Configuration of Toryo, begun by toryo init.\n# Every key with its default and what it is for: toryo config init -\n"
+
+// work is one Apply.
+type work struct {
+	*Installer
+	answers Answers
+	record  *record
+	text    []byte        // of the configuration file
+	loaded  config.Config // as it is before
+	kind    Kind
+	secret  redact.Secret // of webhooks
+}
+
+// Apply makes the installation what the answers say. It can be repeated: what is there already
+// is not made again. What it does is reported step by step; what it cannot do, and Toryo can
+// do without, is left out and reported with the reason.
+func (i *Installer) Apply(ctx context.Context, answers Answers) error {
+	w, err := i.begin(answers)
+	if err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{w.secrets, w.imports, w.labels, w.hooks} {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin reads what there is, and makes sure that the configuration will be right before
+// anything is changed.
+func (i *Installer) begin(answers Answers) (*work, error) {
+	r, err := readRecord(i.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	text, there, err := readBounded(i.ConfigFile)
+	if err != nil {
+		return nil, task.Wrap(task.BadConfig, err, i.ConfigFile+" cannot be read")
+	}
+	w := &work{Installer: i, answers: answers, record: r, text: text, kind: KindOf(answers.Forge)}
+	w.loaded, _ = config.LoadText(i.ConfigFile, text, i.Environ, i.Overrides)
+	if !there {
+		w.text = []byte(newFile)
+		r.NewConfig = true
+	}
+	r.Config = i.ConfigFile
+	edited, err := config.Edit(w.text, config.Changes{Set: answers.settings(w.loaded)})
+	if err != nil {
+		return nil, err
+	}
+	if _, report := config.LoadText(i.ConfigFile, edited, i.Environ, i.Overrides); report.Err() != nil {
+		return nil, report.Err()
+	}
+	return w, nil
+}
+
+// do does something, unless it is a dry run, and reports it.
+func (w *work) do(what string, effect func() error) error {
+	if w.DryRun {
+		w.Report(Step{What: what, State: Planned})
+		return nil
+	}
+	if err := w.record.save(); err != nil {
+		return err
+	}
+	if err := effect(); err != nil {
+		return err
+	}
+	w.Report(Step{What: what, State: Done})
+	return nil
+}
+
+// secrets writes the files with secrets and the configuration that names them.
+func (w *work) secrets(context.Context) error {
+	set := w.answers.settings(w.loaded)
+	section := string(w.answers.Forge)
+	for _, one := range []struct {
+		key, file string
+		secret    Secret
+	}{
+		{section + ".token_file", section + "-token", w.answers.Token},
+		{"llm.api_key_file", "llm-api-key", w.answers.Model.Key},
+	} {
+		if err := w.writeSecret(set, one.key, one.file, one.secret); err != nil {
+			return err
+		}
+	}
+	if err := w.webhookSecret(set); err != nil {
+		return err
+	}
+	return w.writeConfig(set)
+}
+
+// writeSecret sets the key of a file with a secret, and writes the file if the secret is
+// nowhere else.
+func (w *work) writeSecret(set map[string]string, key, name string, secret Secret) error {
+	path := secret.File
+	if !secret.stays() {
+		path = filepath.Join(w.DataDir, secretFolder, name)
+	}
+	if path == "" {
+		return nil
+	}
+	named, err := inConfig(w.ConfigFile, path)
+	if err != nil {
+		return err
+	}
+	set[key] = named
+	if secret.stays() {
+		return nil
+	}
+	now, err := readSecret(path)
+	if err != nil {
+		return err
+	}
+	if now == secret.Value.Reveal() {
+		w.Report(Step{What: "secret in " + path, State: Unchanged})
+		return nil
+	}
+	addOnce(&w.record.Secrets, path)
+	return w.do("secret written to "+path, func() error { return writeSecret(path, secret.Value.Reveal()) })
+}
+
+// webhookSecret finds the secret of webhooks, or makes one.
+func (w *work) webhookSecret(set map[string]string) error {
+	if !w.answers.Webhook || w.kind.Forge == "" {
+		return nil
+	}
+	if w.secret = webhookSecretOf(w.loaded, w.kind.Forge); w.secret != "" {
+		return nil
+	}
+	// The file may be there without a key that names it: from an Apply that was cut short.
+	name := string(w.kind.Forge) + "-webhook-secret"
+	path := filepath.Join(w.DataDir, secretFolder, name)
+	made, err := readSecret(path)
+	if err != nil {
+		return err
+	}
+	if made == "" {
+		random := make([]byte, 32)
+		if _, err := io.ReadFull(w.Random, random); err != nil {
+			return task.Wrap(task.Internal, err, "no secret can be made")
+		}
+		made = hex.EncodeToString(random)
+	}
+	w.secret = redact.Secret(made)
+	return w.writeSecret(set, string(w.kind.Forge)+".webhook_secret_file", name, Secret{Value: w.secret})
+}
+
+// tokenOf is the token that is configured.
+func tokenOf(c config.Config, of task.Forge) redact.Secret {
+	switch of {
+	case task.GitHub:
+		return c.GitHub.Token
+	case task.GitLab:
+		return c.GitLab.Token
+	case task.Gitea:
+		return c.Gitea.Token
+	}
+	return ""
+}
+
+// webhookSecretOf is the secret of webhooks that is configured.
+func webhookSecretOf(c config.Config, of task.Forge) redact.Secret {
+	switch of {
+	case task.GitHub:
+		return c.GitHub.WebhookSecret
+	case task.GitLab:
+		return c.GitLab.WebhookSecret
+	case task.Gitea:
+		return c.Gitea.WebhookSecret
+	}
+	return ""
+}
+
+// writeConfig changes keys in the configuration file.
+func (w *work) writeConfig(set map[string]string) error {
+	changes := config.Changes{Set: set, Remove: w.answers.obsolete(set)}
+	edited, err := config.Edit(w.text, changes)
+	if err != nil {
+		return err
+	}
+	on, there, err := readBounded(w.ConfigFile)
+	if err != nil {
+		return err
+	}
+	if there && bytes.Equal(on, edited) {
+		w.Report(Step{What: w.ConfigFile, State: Unchanged})
+		return nil
+	}
+	changed, err := w.noteKeys(changes)
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("%s: %s", w.ConfigFile, strings.Join(changed, ", "))
+	return w.do(what, func() error {
+		if err := WriteWhole(w.ConfigFile, edited, modeOf(w.ConfigFile, 0o644)); err != nil {
+			return task.Wrap(task.Conflict, err, "cannot write "+w.ConfigFile).WithHint("choose another with --config, in a folder that you may write to")
+		}
+		w.text = edited
+		return nil
+	})
+}
+
+// noteKeys notes what will be changed and what was there, and lists the keys.
+func (w *work) noteKeys(changes config.Changes) ([]string, error) {
+	var changed []string
+	for _, key := range slices.Concat(slices.Sorted(maps.Keys(changes.Set)), changes.Remove) {
+		value, given := changes.Set[key]
+		one := config.Changes{Set: map[string]string{key: value}}
+		if !given {
+			one = config.Changes{Remove: []string{key}}
+		}
+		before, had, err := config.Written(w.text, key)
+		if err != nil {
+			return nil, err
+		}
+		after, err := config.Edit(w.text, one)
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Equal(after, w.text) {
+			continue
+		}
+		w.record.addKey(recordedKey{Key: key, Value: value, Removed: !given, Before: before, Had: had})
+		if !given {
+			key += " removed"
+		}
+		changed = append(changed, key)
+		if section, _, nested := strings.Cut(key, "."); nested && !w.hasSection(section) {
+			addOnce(&w.record.Sections, section)
+		}
+	}
+	return changed, nil
+}
+
+// hasSection reports whether the configuration file has a section.
+func (w *work) hasSection(name string) bool {
+	_, had, err := config.Written(w.text, name)
+	return err != nil || had
+}
+
+// imports puts the repository on the board.
+func (w *work) imports(ctx context.Context) error {
+	if w.answers.Forge != task.Board || w.answers.Import == "" || len(w.answers.Repositories) == 0 {
+		return nil
+	}
+	name := w.answers.Repositories[0]
+	what := "repository " + name + " on the board"
+	if w.DryRun {
+		w.Report(Step{What: what, State: Planned})
+		return nil
+	}
+	made, err := w.Import(ctx, name, w.answers.Import)
+	if err != nil {
+		return err
+	}
+	state := Unchanged
+	if made {
+		state = Done
+	}
+	w.Report(Step{What: what, State: state})
+	return nil
+}

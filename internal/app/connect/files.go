@@ -1,0 +1,116 @@
+package connect
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// maxFile is far beyond any file that is read here.
+const maxFile = 1 << 20
+
+// WriteWhole writes a file so that it is there whole or not at all, also after a power cut. A
+// link keeps pointing where it does.
+func WriteWhole(path string, content []byte, mode fs.FileMode) (err error) {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	draft, err := os.CreateTemp(filepath.Dir(path), ".toryo-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(draft.Name()))
+		}
+	}()
+	_, err = draft.Write(content)
+	if err = errors.Join(err, draft.Chmod(mode), draft.Sync(), draft.Close()); err != nil {
+		return err
+	}
+	return os.Rename(draft.Name(), path)
+}
+
+// readBounded reads a small file; there is false if it does not exist.
+func readBounded(path string) (content []byte, there bool, err error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { _ = file.Close() }() // nothing was written
+	content, err = io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err == nil && len(content) > maxFile {
+		err = task.Errorf(task.TooLarge, "%s is larger than %d KiB", path, maxFile>>10)
+	}
+	return content, true, err
+}
+
+// modeOf is the mode of a file that is there, or the given one.
+func modeOf(path string, usual fs.FileMode) fs.FileMode {
+	if info, err := os.Stat(path); err == nil {
+		return info.Mode().Perm()
+	}
+	return usual
+}
+
+// secretFolder is where the files with secrets are, in the data directory.
+const secretFolder = "secrets"
+
+// makeFolders makes the data directory, for nobody else to read.
+func makeFolder(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return task.Wrap(task.DataDir, err, "the folder "+path+" cannot be made").WithHint("choose another data directory with --data")
+	}
+	return nil
+}
+
+// writeSecret writes a file with a secret, in a folder that only we can read.
+func writeSecret(path, secret string) error {
+	folder := filepath.Dir(path)
+	if err := makeFolder(folder); err != nil {
+		return err
+	}
+	if err := os.Chmod(folder, 0o700); err != nil {
+		return task.Wrap(task.DataDir, err, "the folder of the secrets cannot be closed to others")
+	}
+	if err := WriteWhole(filepath.Join(folder, ".gitignore"), []byte("*\n"), 0o600); err != nil {
+		return task.Wrap(task.DataDir, err, "the folder of the secrets cannot be written to")
+	}
+	if err := WriteWhole(path, []byte(secret+"\n"), 0o600); err != nil {
+		return task.Wrap(task.DataDir, err, "a secret cannot be written")
+	}
+	return nil
+}
+
+// readSecret reads a file with a secret; empty if there is none.
+func readSecret(path string) (string, error) {
+	content, _, err := readBounded(path)
+	if err != nil {
+		return "", task.Wrap(task.DataDir, err, "a secret cannot be read")
+	}
+	return string(bytes.TrimRight(content, "\r\n")), nil
+}
+
+// removeSecrets removes files with secrets, and their folder when it is empty then.
+func removeSecret(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return task.Wrap(task.DataDir, err, "a secret cannot be removed")
+	}
+	folder := filepath.Dir(path)
+	left, err := os.ReadDir(folder)
+	if err != nil || filepath.Base(folder) != secretFolder || len(left) != 1 || left[0].Name() != ".gitignore" {
+		return nil //nolint:nilerr // a folder that stays does no harm
+	}
+	if err := errors.Join(os.Remove(filepath.Join(folder, ".gitignore")), os.Remove(folder)); err != nil {
+		return task.Wrap(task.DataDir, err, "the folder of the secrets cannot be removed")
+	}
+	return nil
+}
