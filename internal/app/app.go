@@ -79,7 +79,7 @@ it to a reviewed pull request, on your own machines and with your own model keys
 
 Start with:
   toryo demo           see it work, with no account and no key
-  toryo config init    write a commented toryo.yaml
+  toryo init           connect your forge and your model, and see a first issue through
   toryo doctor         what is there and what is missing
   toryo up             server and agent in one process`,
 		SilenceErrors: true,
@@ -95,7 +95,7 @@ Start with:
 		command.Serve(p),
 		command.Agent(p),
 		command.Egress(p),
-		command.Demo(p),
+		command.Demo(p), command.Init(p),
 		command.Run(p),
 		command.Config(p),
 		command.Doctor(p),

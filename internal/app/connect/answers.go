@@ -27,9 +27,11 @@ type Answers struct {
 
 	DataDir   string // data_dir, if it is to be written; else empty
 	Addr      string // server.addr, if it is to be written; else empty
-	PublicURL string // server.public_url; empty if it is not known
-	// Webhook says whether webhooks are to be created.
-	Webhook bool
+	PublicURL string // server.public_url, if it is to be written; else empty
+	// Webhook says whether webhooks are to be created, which the forge delivers to HookBase:
+	// where the server is reached.
+	Webhook  bool
+	HookBase string
 }
 
 // Model is the model to use. Without a provider nothing about it is written.

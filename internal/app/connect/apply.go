@@ -78,7 +78,7 @@ func (i *Installer) Apply(ctx context.Context, answers Answers) error {
 	if err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{w.secrets, w.imports, w.labels, w.hooks} {
+	for _, step := range []func(context.Context) error{w.secrets, w.imports, w.repositories, w.labels, w.hooks} {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -210,8 +210,8 @@ func (w *work) webhookSecret(set map[string]string) error {
 	return w.writeSecret(set, string(w.kind.Forge)+".webhook_secret_file", name, Secret{Value: w.secret})
 }
 
-// tokenOf is the token that is configured.
-func tokenOf(c config.Config, of task.Forge) redact.Secret {
+// TokenOf is the token that is configured.
+func TokenOf(c config.Config, of task.Forge) redact.Secret {
 	switch of {
 	case task.GitHub:
 		return c.GitHub.Token
@@ -301,6 +301,33 @@ func (w *work) noteKeys(changes config.Changes) ([]string, error) {
 func (w *work) hasSection(name string) bool {
 	_, had, err := config.Written(w.text, name)
 	return err != nil || had
+}
+
+// repositories notes what was chosen, to offer it the next time.
+func (w *work) repositories(context.Context) error {
+	isNew := false
+	for _, name := range w.answers.Repositories {
+		isNew = addOnce(&w.record.Repositories, recordedRepository{w.answers.Forge, w.answers.URL, name}) || isNew
+	}
+	if !isNew || w.DryRun {
+		return nil
+	}
+	return w.record.save()
+}
+
+// Repositories are those that were chosen on a forge the last time.
+func (i *Installer) Repositories(of task.Forge, address string) []string {
+	r, err := readRecord(i.DataDir)
+	if err != nil {
+		return nil // Apply says so
+	}
+	var names []string
+	for _, one := range r.Repositories {
+		if one.Forge == of && one.Address == address {
+			names = append(names, one.Name)
+		}
+	}
+	return names
 }
 
 // imports puts the repository on the board.

@@ -3,11 +3,13 @@ package connect
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -51,6 +53,19 @@ func readBounded(path string) (content []byte, there bool, err error) {
 		err = task.Errorf(task.TooLarge, "%s is larger than %d KiB", path, maxFile>>10)
 	}
 	return content, true, err
+}
+
+// ReadConfig reads a configuration file, and makes sure that it can be edited: better now
+// than after all questions.
+func ReadConfig(path string) (text []byte, there bool, err error) {
+	text, there, err = readBounded(path)
+	if err != nil {
+		return nil, there, task.Wrap(task.BadConfig, err, path+" cannot be read").WithHint("name another with --config")
+	}
+	if _, _, err := config.Written(text, "data_dir"); err != nil {
+		return nil, there, fmt.Errorf("%s: %w", path, err)
+	}
+	return text, there, nil
 }
 
 // modeOf is the mode of a file that is there, or the given one.

@@ -61,7 +61,7 @@ func (w *work) hooks(ctx context.Context) error {
 	if !w.answers.Webhook || w.kind.Forge == "" {
 		return nil
 	}
-	if why := Unreachable(w.answers.PublicURL, w.kind, w.answers.URL); why != "" {
+	if why := Unreachable(w.answers.HookBase, w.kind, w.answers.URL); why != "" {
 		w.Report(Step{What: "webhooks", State: LeftOut, Detail: why + "; until then " + polling})
 		return nil
 	}
@@ -88,7 +88,7 @@ func (w *work) hooks(ctx context.Context) error {
 // hookOf sees to the webhook of one repository. It returns it if it is new or was changed.
 func (w *work) hookOf(ctx context.Context, f Forge, repository string) (noted recordedHook, changed bool, err error) {
 	what := "webhook of " + repository
-	noted = recordedHook{Forge: w.kind.Forge, Address: w.answers.URL, Repository: repository, URL: HookURL(w.answers.PublicURL, w.kind.Forge)}
+	noted = recordedHook{Forge: w.kind.Forge, Address: w.answers.URL, Repository: repository, URL: HookURL(w.answers.HookBase, w.kind.Forge)}
 	all, err := f.Hooks(ctx, repository)
 	if err != nil {
 		return noted, false, w.leaveOut(ctx, what, err, polling)

@@ -24,6 +24,10 @@ type record struct {
 	Secrets  []string        `json:"secrets,omitempty"`  // files
 	Labels   []recordedLabel `json:"labels,omitempty"`
 	Hooks    []recordedHook  `json:"hooks,omitempty"`
+	// Repositories are those that were chosen.
+	Repositories []recordedRepository `json:"repositories,omitempty"`
+	// Issues are the repositories in which a first issue was opened. They stay.
+	Issues []recordedIssue `json:"issues,omitempty"`
 
 	path string
 }
@@ -54,6 +58,20 @@ type recordedHook struct {
 	Repository string     `json:"repository"`
 	URL        string     `json:"url"`
 	Edited     bool       `json:"edited,omitempty"`
+}
+
+// recordedRepository is a repository that was chosen.
+type recordedRepository struct {
+	Forge   task.Forge `json:"forge"`
+	Address string     `json:"address"`
+	Name    string     `json:"name"`
+}
+
+// recordedIssue is a first issue; without a number it was about to be opened.
+type recordedIssue struct {
+	Forge      task.Forge `json:"forge"`
+	Repository string     `json:"repository"`
+	Number     int64      `json:"number,omitempty"`
 }
 
 const recordVersion = 1

@@ -58,9 +58,12 @@ func (i *Installer) Remove(ctx context.Context) error {
 
 // open makes the adapter of a forge, once.
 func (w *removal) open(of task.Forge, address string) (Forge, error) {
-	target := Target{Forge: of, URL: address, Token: tokenOf(w.loaded, of)}
+	target := Target{Forge: of, URL: address, Token: TokenOf(w.loaded, of)}
 	if f, is := w.opened[target]; is {
 		return f, nil
+	}
+	if !sameHook(address, w.loaded.Account(of).URL) { // the token is for another one
+		return nil, task.Errorf(task.Forbidden, "the configuration does not name %s any more", address)
 	}
 	f, err := w.Open(target)
 	if err == nil {
@@ -93,7 +96,7 @@ func (w *removal) outcome(ctx context.Context, what string, kind Kind, address s
 	case forge.Temporary(err):
 		return Step{}, Explain(err, kind, address)
 	}
-	return Step{What: what, State: LeftOut, Detail: "it stays, remove it by hand: " + Explain(err, kind, address).Error()}, nil
+	return Step{What: what, State: LeftOut, Detail: "it stays, remove it by hand: " + err.Error()}, nil
 }
 
 func (w *removal) hooks(ctx context.Context) error {

@@ -242,6 +242,12 @@ func connectForge(c config.Config, name task.Forge, client *http.Client) (forge.
 	}
 }
 
+// OpenForge makes the adapter of one forge as the configuration says, on no transport of a
+// server's: for looking at it, and for setting it up.
+func OpenForge(c config.Config, name task.Forge) (forge.Forge, error) {
+	return connectForge(c, name, forge.HTTPClient(nil))
+}
+
 // SelfOn asks a forge whom it takes us for.
 func SelfOn(c config.Config) func(context.Context, task.Forge) (string, error) {
 	return func(ctx context.Context, name task.Forge) (string, error) {

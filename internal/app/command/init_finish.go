@@ -1,0 +1,298 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/app/cli"
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/connect"
+	"github.com/toryo-dev/toryo/internal/app/doctor"
+	"github.com/toryo-dev/toryo/internal/app/site"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/server"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// lookAtAddress makes sure that the server will be able to listen. Busy is that a server of
+// Toryo runs there already; anything else that does is an error.
+func (o *setup) lookAtAddress(ctx context.Context, c config.Config) (busy bool, err error) {
+	listener, err := server.Listen(ctx, c.Server.Addr)
+	if err == nil {
+		return false, listener.Close()
+	}
+	if task.CodeOf(err) != task.AddressInUse || !o.answersHealthy(ctx, site.ListeningURL(c, c.Server.Addr)) {
+		return false, err
+	}
+	return true, nil
+}
+
+// healthTimeout is how long a server on this machine may take to answer.
+const healthTimeout = 3 * time.Second
+
+// answersHealthy reports whether what listens there answers as a server of Toryo does.
+func (o *setup) answersHealthy(ctx context.Context, address string) bool {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/healthz", http.NoBody)
+	if err != nil {
+		return false
+	}
+	answer, err := o.client.Do(request)
+	if err != nil {
+		return false
+	}
+	return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
+}
+
+// printFound shows what the machine has.
+func (o *setup) printFound(found connect.Found) {
+	o.say("This machine has")
+	findings := append([]doctor.Finding{found.Git}, found.Sandboxes...)
+	_ = doctor.Print(indented{o.shown()}, findings)
+	for _, key := range found.Keys {
+		o.say("  ✓ a key for models of %s in %s", key.Provider, key.Variable)
+	}
+	for _, token := range found.Tokens {
+		o.say("  ✓ a token for %s in %s", token.Forge, token.Variable)
+	}
+	for _, remote := range found.Remotes {
+		o.say("  ✓ the git remote %s: %s on %s (%s)", cli.OneLine(remote.Name), cli.OneLine(remote.Repository), cli.OneLine(remote.URL), cmp.Or(string(remote.Forge), "of an unknown sort"))
+	}
+	o.say("")
+}
+
+// indented writes lines below a heading.
+type indented struct{ to interface{ Write([]byte) (int, error) } }
+
+// Write implements io.Writer.
+func (i indented) Write(text []byte) (int, error) {
+	lines := "  " + strings.ReplaceAll(strings.TrimSuffix(string(text), "\n"), "\n", "\n  ") + "\n"
+	_, err := i.to.Write([]byte(lines))
+	return len(text), err
+}
+
+var rightMarks = map[forge.RightState]string{forge.RightGiven: "✓", forge.RightMissing: "✗", forge.RightUnknown: "?"}
+
+// printCheck shows what the bot may do in a repository.
+func (o *setup) printCheck(check connect.RepositoryCheck) {
+	o.say("  %s: the bot may", check.Name)
+	for _, right := range check.Rights {
+		text := connect.RightText(right.Right)
+		if right.State == forge.RightUnknown {
+			text += " (the forge does not tell)"
+		}
+		o.say("    %s %s", rightMarks[right.State], text)
+	}
+	for _, problem := range check.Problems {
+		mark := "!"
+		if problem.Required {
+			mark = "✗"
+		}
+		o.say("    %s %s\n      → %s", mark, cli.OneLine(problem.What), problem.Fix)
+	}
+}
+
+// askFirstIssue offers a first issue in the first repository.
+func (i *interview) askFirstIssue(ctx context.Context) error {
+	if len(i.answers.Repositories) == 0 || i.firstIssue == answerNo || i.dryRun || i.firstIssue == answerOffer && (i.terminal == nil || i.answers.Model.Provider == "") {
+		return nil
+	}
+	repository := i.answers.Repositories[0]
+	had, err := i.installer(i.at, nil).HadFirstIssue(i.answers.Forge, repository)
+	if err != nil || had && i.firstIssue == answerOffer {
+		return err
+	}
+	suggested, found, err := i.suggestion(ctx, repository)
+	switch {
+	case err != nil && i.firstIssue == answerYes:
+		return err
+	case err != nil:
+		i.say("  ! No first issue: %s", oneLineOf(err))
+		return nil
+	case !found:
+		i.say("  Nothing in %s looks like a good first issue: assign one of yours to %s.", repository, i.answers.Bot)
+		return nil
+	}
+	i.say("A good first issue in %s: %q\n  because %s", repository, suggested.Title, cli.OneLine(suggested.Why))
+	given := ""
+	if i.firstIssue == answerYes {
+		given = answerYes
+	}
+	answer, err := i.answer(ctx, initQuestion{
+		text: fmt.Sprintf("Open it and assign it to %s (yes or no)", i.answers.Bot), flag: "first-issue", given: given, usual: answerYes, check: isYesOrNo,
+	})
+	if err == nil && isYes(answer) {
+		i.suggest = &suggested
+	}
+	return err
+}
+
+// suggestion looks through the repository: in the current folder if that is it, else in a copy.
+func (i *interview) suggestion(ctx context.Context, repository string) (connect.Suggestion, bool, error) {
+	table, err := site.EnvironmentsOf(i.at.loaded)
+	if err != nil {
+		return connect.Suggestion{}, false, err
+	}
+	if i.answers.Import != "" || i.found.Folder != "" && strings.EqualFold(i.repositoryHere(), repository) {
+		return connect.Suggest(table, i.found.Folder)
+	}
+	folder, err := connect.Fetch(ctx, i.forge, repository)
+	if err != nil {
+		return connect.Suggestion{}, false, err
+	}
+	defer func() { _ = connect.Discard(folder) }()
+	return connect.Suggest(table, folder)
+}
+
+// askStart asks whether the server is started at the end.
+func (i *interview) askStart(ctx context.Context) error {
+	i.begin = answerNo
+	switch {
+	case i.dryRun:
+		return nil
+	case i.busy:
+		i.say("  ! A server runs at %s: stop it and start it again, so that it reads the new configuration.", i.at.loaded.Server.Addr)
+		return nil
+	case i.start == "" && i.terminal == nil:
+		return nil
+	}
+	answer, err := i.answer(ctx, initQuestion{
+		text: "Start the server with an agent now (yes or no)", flag: "start", given: i.start, usual: answerYes,
+		check: func(answer string) error {
+			return oneOf(strings.ToLower(answer), []string{"y", "n", answerYes, answerNo, answerOnce})
+		},
+	})
+	switch {
+	case err != nil:
+		return err
+	case answer == answerOnce:
+		i.begin = answerOnce
+	case isYes(answer):
+		i.begin = answerYes
+	}
+	return nil
+}
+
+// askToGoOn shows what will be done.
+func (i *interview) askToGoOn(ctx context.Context) error {
+	if i.dryRun || i.yes || i.terminal == nil {
+		return nil
+	}
+	i.say("\nNow %s is written, secrets go to %s.", i.at.file, i.at.data)
+	if i.kind.Forge != "" {
+		i.say("Labels are created in %s%s.", strings.Join(i.answers.Repositories, ", "), map[bool]string{true: ", and webhooks"}[i.answers.Webhook])
+	}
+	return i.confirm(ctx, "Go ahead?")
+}
+
+// stepList collects what was done, and shows it.
+type stepList struct {
+	*setup
+	all []connect.Step
+}
+
+var stepMarks = map[connect.StepState]string{connect.Done: "✓", connect.Unchanged: "=", connect.Planned: "+", connect.LeftOut: "!"}
+
+func (s *stepList) add(step connect.Step) {
+	s.all = append(s.all, step)
+	text := step.What
+	if step.Detail != "" {
+		text += ": " + step.Detail
+	}
+	s.say("%s %s", stepMarks[step.State], strings.ReplaceAll(text, "\n", "; "))
+}
+
+// summary is what a program wants to know.
+type summary struct {
+	Config       string                    `json:"config"`
+	Data         string                    `json:"data"`
+	Forge        task.Forge                `json:"forge,omitempty"`
+	URL          string                    `json:"url,omitempty"`
+	Bot          string                    `json:"bot,omitempty"`
+	Repositories []connect.RepositoryCheck `json:"repositories,omitempty"`
+	Steps        []connect.Step            `json:"steps"`
+	Issue        string                    `json:"issue,omitempty"`
+	Pull         string                    `json:"pull,omitempty"`
+}
+
+// carryOut does what the answers say.
+func (o *setup) carryOut(ctx context.Context, i *interview) error {
+	steps := &stepList{setup: o}
+	installing := o.installer(i.at, steps.add)
+	if err := installing.Apply(ctx, i.answers); err != nil {
+		return err
+	}
+	result := summary{
+		Config: i.at.file, Data: i.at.data, Forge: i.answers.Forge, URL: i.answers.URL, Bot: i.answers.Bot, Repositories: i.checks, Steps: steps.all,
+	}
+	if o.dryRun {
+		o.say("Nothing was changed.")
+		return o.print(result)
+	}
+	loaded, report := config.Load(i.at.file, o.Environ, o.settings.Given())
+	if err := report.Err(); err != nil {
+		return err
+	}
+	var issue forge.Item
+	if i.suggest != nil {
+		var err error
+		if issue, err = o.openIssue(ctx, installing, loaded, i); err != nil {
+			return err
+		}
+		result.Issue = issue.URL
+	}
+	if i.begin == answerNo {
+		o.say("\nStart the server with an agent: toryo up%s\nThen assign an issue to %s. toryo doctor says what is missing.", o.placeFlags(i), i.answers.Bot)
+		return o.print(result)
+	}
+	return o.startAndFollow(ctx, loaded, i, issue, result)
+}
+
+// placeFlags are the flags by which another command finds the installation.
+func (o *setup) placeFlags(i *interview) string {
+	if file := o.settings.FileOrDefault(); file != "" && file != cli.DefaultFile {
+		return " --config " + i.at.file
+	}
+	return ""
+}
+
+func (o *setup) print(result summary) error {
+	if !o.json {
+		return nil
+	}
+	return cli.PrintJSON(o.Stdout, result)
+}
+
+// openIssue opens the first issue.
+func (o *setup) openIssue(ctx context.Context, installing *connect.Installer, c config.Config, i *interview) (item forge.Item, err error) {
+	open := func(on connect.Issues) error {
+		var opened bool
+		item, opened, err = installing.FirstIssue(ctx, on, i.answers.Forge, i.answers.Repositories[0], i.answers.Bot, *i.suggest)
+		if err != nil {
+			return connect.Explain(err, i.kind, i.answers.URL)
+		}
+		if opened {
+			o.say("✓ issue %s, assigned to %s", item.URL, i.answers.Bot)
+		} else {
+			o.say("= issue %s is there already", item.URL)
+		}
+		return nil
+	}
+	if i.answers.Forge != task.Board {
+		return item, open(i.forge)
+	}
+	err = withBoard(ctx, c, func(b *board.Board) error {
+		person, err := personOn(ctx, b)
+		if err != nil {
+			return err
+		}
+		return open(boardIssues{person})
+	})
+	return item, err
+}
