@@ -37,6 +37,8 @@ var importTable = map[string]row{
 	"tools/bench": {any: true, imports: []string{"phase/turntest"}, program: true},
 	"app":         {any: true},
 
+	"app/connect/connecttest": {imports: []string{"forge", "forge/dummy", "forge/gitea", "task"}, testing: true},
+
 	"endtoend":         {any: true, testing: true},
 	"endtoend/program": {any: true, testing: true},
 

@@ -93,7 +93,7 @@ func interrupted() error {
 	return task.Errorf(task.Interrupted, "interrupted: nothing was written and nothing was changed")
 }
 
-// question is one question of toryo init.
+// initQuestion is one question of toryo init.
 type initQuestion struct {
 	text     string
 	flag     string // that answers it
@@ -167,7 +167,7 @@ func (o *setup) byDefault(q initQuestion) (string, error) {
 }
 
 func missingAnswer(q initQuestion) *task.Error {
-	return task.Errorf(task.Usage, "there is no answer to %q, and no terminal to ask at", q.text)
+	return task.Errorf(task.Usage, "there is no answer to %q, and nobody is asked", q.text)
 }
 
 // named says which flag has the wrong value.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -68,7 +69,7 @@ func (o *setup) printFound(found connect.Found) {
 }
 
 // indented writes lines below a heading.
-type indented struct{ to interface{ Write([]byte) (int, error) } }
+type indented struct{ to io.Writer }
 
 // Write implements io.Writer.
 func (i indented) Write(text []byte) (int, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -122,15 +123,26 @@ func (o *setup) pullOf(ctx context.Context, running site.Instance, i *interview,
 	if i.answers.Forge == task.Board {
 		reader = running.Board.As(site.BoardBot)
 	}
-	pulls, err := reader.LinkedPulls(ctx, issue.Key)
-	if err != nil {
-		return "", err
+	for range pullLooks { // it is opened by a write that may still be on its way
+		pulls, err := reader.LinkedPulls(ctx, issue.Key)
+		if err != nil {
+			return "", err
+		}
+		if len(pulls) > 0 {
+			last := pulls[len(pulls)-1]
+			o.say("✓ pull request %s", last.URL)
+			return last.URL, nil
+		}
+		if err := lifecycle.Sleep(ctx, pullPause); err != nil {
+			return "", err
+		}
 	}
-	if len(pulls) == 0 {
-		o.say("  Done, without a pull request: the comments on %s say why.", issue.URL)
-		return "", nil
-	}
-	last := pulls[len(pulls)-1]
-	o.say("✓ pull request %s", last.URL)
-	return last.URL, nil
+	o.say("  Done, without a pull request: the comments on %s say why.", issue.URL)
+	return "", nil
 }
+
+// How often, and at which interval, the pull request of a task that is done is looked for.
+const (
+	pullLooks = 15
+	pullPause = 2 * time.Second
+)

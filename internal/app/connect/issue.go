@@ -57,6 +57,10 @@ func (i *Installer) FirstIssue(ctx context.Context, on Issues, of task.Forge, re
 			return forge.Item{}, false, err
 		}
 	}
+	if !item.AssignedTo(bot) { // forges leave it out without a word
+		return item, !found, task.Errorf(task.Forbidden, "%s is opened, but the forge has not assigned it to %s", item.URL, bot).
+			WithHint("let %s write to %s, and assign it there", bot, repository)
+	}
 	drop(&r.Issues, noted)
 	noted.Number = item.Key.Number
 	addOnce(&r.Issues, noted)
