@@ -107,14 +107,29 @@ func (i *Installer) begin(answers Answers) (*work, error) {
 		r.NewConfig = true
 	}
 	r.Config = i.ConfigFile
-	edited, err := config.Edit(w.text, config.Changes{Set: answers.settings(w.loaded)})
+	return w, w.checkConfig()
+}
+
+// checkConfig makes sure that the configuration will be right. The files with secrets that are
+// about to be written are left out: they are not there yet, or not there any more.
+func (w *work) checkConfig() error {
+	set := w.answers.settings(w.loaded)
+	changes := config.Changes{Set: set, Remove: w.answers.obsolete(set)}
+	if !w.answers.Token.stays() {
+		changes.Remove = append(changes.Remove, string(w.kind.Forge)+".token_file")
+	}
+	if !w.answers.Model.Key.stays() {
+		changes.Remove = append(changes.Remove, "llm.api_key_file")
+	}
+	if w.answers.Webhook && w.kind.Forge != "" {
+		changes.Remove = append(changes.Remove, string(w.kind.Forge)+".webhook_secret_file")
+	}
+	edited, err := config.Edit(w.text, changes)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if _, report := config.LoadText(i.ConfigFile, edited, i.Environ, i.Overrides); report.Err() != nil {
-		return nil, report.Err()
-	}
-	return w, nil
+	_, report := config.LoadText(w.ConfigFile, edited, w.Environ, w.Overrides)
+	return report.Err()
 }
 
 // do does something, unless it is a dry run, and reports it.
