@@ -7,8 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/connect"
 	"github.com/toryo-dev/toryo/internal/app/doctor"
@@ -72,17 +74,55 @@ func (i *interview) askModelOnce(ctx context.Context, likely connect.Model) (con
 		model.Script, err = i.askScript(ctx, likely.Script)
 		return model, err
 	}
-	if model.Name, err = i.answer(ctx, initQuestion{
-		text: "Name of the model, as the provider spells it", flag: "model", given: i.model, usual: likely.Name,
-		check: func(answer string) error { return config.CheckValue("llm.model", answer) },
-	}); err != nil {
-		return model, err
-	}
 	if model.BaseURL, err = i.askBaseURL(ctx, provider, likely.BaseURL); err != nil {
 		return model, err
 	}
-	model.Key, err = i.askKey(ctx, model)
+	if model.Key, err = i.askKey(ctx, model); err != nil {
+		return model, err
+	}
+	model.Name, err = i.askModelName(ctx, model, likely.Name)
 	return model, err
+}
+
+// modelsShown is how many models are shown to choose from.
+const modelsShown = 20
+
+// askModelName asks for the name of the model, and shows those that there are.
+func (i *interview) askModelName(ctx context.Context, model connect.Model, likely string) (string, error) {
+	var all []string
+	if i.model == "" && i.terminal != nil && !i.yes {
+		llm := config.LLM{Provider: model.Provider, BaseURL: model.BaseURL, APIKey: model.Key.Value}
+		all, _ = connect.Models(ctx, i.client, llm) // who knows the name needs no list
+		for number, name := range all[:min(len(all), modelsShown)] {
+			i.say("  %2d  %s", number+1, cli.OneLine(name))
+		}
+	}
+	answer, err := i.answer(ctx, initQuestion{
+		text: "Model, by number or as the provider spells it", flag: "model", given: i.model, usual: likely,
+		check: func(answer string) error {
+			name, err := oneChosen(answer, all)
+			if err != nil {
+				return err
+			}
+			return config.CheckValue("llm.model", name)
+		},
+	})
+	if err != nil {
+		return "", err
+	}
+	return oneChosen(answer, all)
+}
+
+// oneChosen is what a number in a list stands for.
+func oneChosen(answer string, all []string) (string, error) {
+	number, err := strconv.Atoi(answer)
+	if err != nil || len(all) == 0 {
+		return answer, nil //nolint:nilerr // it is a name
+	}
+	if number < 1 || number > len(all) {
+		return "", task.Errorf(task.Invalid, "there is no number %d in the list", number)
+	}
+	return all[number-1], nil
 }
 
 func (i *interview) askScript(ctx context.Context, likely string) (string, error) {
