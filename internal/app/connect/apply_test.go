@@ -28,8 +28,8 @@ const (
 	token = "t0k3n-t0k3n-t0k3n" //nolint:gosec // of a forge in memory
 )
 
-// house is an installation that is being connected.
-type house struct {
+// installation is one that is being connected.
+type installation struct {
 	*testing.T
 	folder string
 	forge  *connecttest.Forge
@@ -38,20 +38,20 @@ type house struct {
 	used   bool
 }
 
-func newHouse(t *testing.T) *house {
+func newInstallation(t *testing.T) *installation {
 	t.Helper()
 	port, err := testkit.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{T: t, folder: t.TempDir(), forge: connecttest.New(bot, "team/app", "team/web"), addr: fmt.Sprint("127.0.0.1:", port)}
+	h := &installation{T: t, folder: t.TempDir(), forge: connecttest.New(bot, "team/app", "team/web"), addr: fmt.Sprint("127.0.0.1:", port)}
 	h.forge.Token = token
 	return h
 }
 
-func (h *house) file() string { return filepath.Join(h.folder, "toryo.yaml") }
+func (h *installation) file() string { return filepath.Join(h.folder, "toryo.yaml") }
 
-func (h *house) installer() *connect.Installer {
+func (h *installation) installer() *connect.Installer {
 	h.steps = nil
 	return &connect.Installer{
 		ConfigFile: h.file(), DataDir: filepath.Join(h.folder, "data"),
@@ -63,7 +63,7 @@ func (h *house) installer() *connect.Installer {
 	}
 }
 
-func (h *house) answers() connect.Answers {
+func (h *installation) answers() connect.Answers {
 	return connect.Answers{
 		Forge: task.Gitea, URL: "http://127.0.0.1:3000", Token: connect.Secret{Value: token}, Repositories: []string{"team/app", "team/web"}, Owner: "team", Bot: bot,
 		Sandbox: "auto", Model: connect.Model{Provider: "anthropic", Name: "some-model", Key: connect.Secret{Value: "k3y-k3y-k3y"}},
@@ -71,7 +71,7 @@ func (h *house) answers() connect.Answers {
 	}
 }
 
-func (h *house) apply() {
+func (h *installation) apply() {
 	h.Helper()
 	if err := h.installer().Apply(h.Context(), h.answers()); err != nil {
 		h.Fatal(err)
@@ -79,7 +79,7 @@ func (h *house) apply() {
 }
 
 // content is every file of the installation, with its mode.
-func (h *house) content() map[string]string {
+func (h *installation) content() map[string]string {
 	h.Helper()
 	all := map[string]string{}
 	err := filepath.WalkDir(h.folder, func(path string, entry fs.DirEntry, err error) error {
@@ -106,7 +106,7 @@ func (h *house) content() map[string]string {
 	return all
 }
 
-func (h *house) wantStep(what string, state connect.StepState, detail string) {
+func (h *installation) wantStep(what string, state connect.StepState, detail string) {
 	h.Helper()
 	for _, step := range h.steps {
 		if strings.Contains(step.What, what) && step.State == state && strings.Contains(step.Detail, detail) {
@@ -118,7 +118,7 @@ func (h *house) wantStep(what string, state connect.StepState, detail string) {
 
 func TestApplyWritesEverything(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.apply()
 	c, report := config.Load(h.file(), nil, nil)
 	if err := report.Err(); err != nil {
@@ -155,7 +155,7 @@ func TestApplyWritesEverything(t *testing.T) {
 // A second run with the same answers writes nothing: no file, and nothing on the forge.
 func TestApplyTwiceChangesNothing(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.apply()
 	before, written := h.content(), len(h.forge.Written())
 	h.apply()
@@ -174,7 +174,7 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 
 func TestADryRunChangesNothing(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newInstallation(t)
 	dry := h.installer()
 	dry.DryRun = true
 	if err := dry.Apply(t.Context(), h.answers()); err != nil {
@@ -196,7 +196,7 @@ func TestRemoveLeavesWhatWasBefore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t)
+			h := newInstallation(t)
 			if before != "" {
 				if err := os.WriteFile(h.file(), []byte(before), 0o640); err != nil {
 					t.Fatal(err)
@@ -224,7 +224,7 @@ func TestRemoveLeavesWhatWasBefore(t *testing.T) {
 // What people have changed since, and labels that are in use, stay.
 func TestRemoveLeavesWhatIsNotOurs(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newInstallation(t)
 	if _, err := h.forge.As(token).CreateLabel(t.Context(), "team/app", forge.Label{Name: "coding agent"}); err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestRemoveLeavesWhatIsNotOurs(t *testing.T) {
 // Where tasks were done, closed issues may have the labels.
 func TestRemoveKeepsLabelsOfTasks(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.apply()
 	h.used = true
 	if err := h.installer().Remove(t.Context()); err != nil {
@@ -271,12 +271,12 @@ func TestRemoveKeepsLabelsOfTasks(t *testing.T) {
 // nothing is there twice, and Remove still takes everything away.
 func TestApplyIsKilledAnywhere(t *testing.T) {
 	t.Parallel()
-	whole := newHouse(t)
+	whole := newInstallation(t)
 	whole.apply()
 	for at := range len(whole.forge.Written()) {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t)
+			h := newInstallation(t)
 			ctx, kill := context.WithCancel(t.Context())
 			h.forge.After = func(number int, _ string) error {
 				if number == at+1 {
@@ -318,7 +318,7 @@ func TestApplyIsKilledBetweenFiles(t *testing.T) {
 	for at := range 4 {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t)
+			h := newInstallation(t)
 			killed := h.installer()
 			report, count := killed.Report, 0
 			killed.Report = func(step connect.Step) {
@@ -351,7 +351,7 @@ var errKilled = errors.New("killed")
 // A webhook that does not arrive is taken away again, and the reason says what to do.
 func TestAWebhookThatDoesNotArrive(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.forge.Silent = true
 	impatient := h.installer()
 	impatient.Wait = time.Millisecond
@@ -367,7 +367,7 @@ func TestAWebhookThatDoesNotArrive(t *testing.T) {
 
 func TestNoRightToCreateWebhooks(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.forge.Missing[forge.ManageHooks] = true
 	h.apply()
 	h.wantStep("webhook of team/app", connect.LeftOut, "polling")
@@ -379,7 +379,7 @@ func TestNoRightToCreateWebhooks(t *testing.T) {
 // A webhook of ours whose secret is lost gets a new one, and is still one.
 func TestALostSecretOfWebhooks(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.apply()
 	if err := os.Remove(filepath.Join(h.folder, "data", "secrets", "gitea-webhook-secret")); err != nil {
 		t.Fatal(err)
@@ -395,7 +395,7 @@ func TestALostSecretOfWebhooks(t *testing.T) {
 // A key in the environment is not written down, and the file of an earlier one is forgotten.
 func TestAKeyThatMovesToTheEnvironment(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.apply()
 	answers := h.answers()
 	answers.Model = connect.Model{Provider: "openai", Name: "m", Key: connect.Secret{Value: redact.Secret("other-k3y"), Variable: "OPENAI_API_KEY"}}
@@ -411,7 +411,7 @@ func TestAKeyThatMovesToTheEnvironment(t *testing.T) {
 // What would not be a valid configuration is refused before anything is written.
 func TestApplyRefusesWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newInstallation(t)
 	answers := h.answers()
 	answers.Owner = "team/app"
 	err := h.installer().Apply(t.Context(), answers)

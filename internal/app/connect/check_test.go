@@ -237,7 +237,7 @@ func TestSuggest(t *testing.T) {
 // The first issue is opened once, also when the answer was lost.
 func TestFirstIssueOnce(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newInstallation(t)
 	suggested := connect.Suggestion{Title: "Write a short README", Body: "x"}
 	h.forge.After = func(number int, _ string) error {
 		if number == 1 {
