@@ -36,6 +36,9 @@ type setup struct {
 	yes, remove, dryRun, json                      bool
 
 	terminal *terminal // nil if there is none
+	cache    string    // folder for a draft of the answers; empty for none
+	earlier  draft     // of the last time
+	said     draft     // this time
 	open     func(config.Config, task.Forge) (forge.Forge, error)
 	client   *http.Client
 	folder   string        // the current one
@@ -80,6 +83,7 @@ directory, which only this user can read; those in the environment stay there.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.terminal = terminalOf(p)
+			o.cache, _ = os.UserCacheDir() // without one there are no drafts
 			return o.run(c.Context())
 		},
 	}
@@ -171,11 +175,19 @@ func (o *setup) run(ctx context.Context) error {
 		return err
 	}
 	o.printFound(found)
+	kept := o.draftFile(at)
+	o.earlier, o.said = readDraft(kept), draft{}
 	i := &interview{setup: o, at: at, found: found, busy: busy}
 	if err := i.ask(ctx); err != nil {
+		o.said.save(kept, o.earlier)
 		return err
 	}
-	return o.carryOut(ctx, i)
+	if err := o.apply(ctx, i); err != nil {
+		o.said.save(kept, o.earlier)
+		return err
+	}
+	removeDraft(kept)
+	return o.carryOn(ctx, i)
 }
 
 // surroundings are what detection looks at.

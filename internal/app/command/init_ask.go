@@ -119,6 +119,9 @@ func (o *setup) answer(ctx context.Context, q initQuestion) (string, error) {
 	if o.yes || o.terminal == nil {
 		return o.byDefault(q)
 	}
+	if before := o.earlier[q.flag]; before != "" && !q.hidden {
+		q.usual = before
+	}
 	for {
 		text, err := o.prompt(ctx, q)
 		if err != nil {
@@ -141,6 +144,7 @@ func (o *setup) answer(ctx context.Context, q initQuestion) (string, error) {
 			o.say("  ✗ %s", oneLineOf(err))
 			continue
 		}
+		o.said.keep(q, text)
 		return text, nil
 	}
 }

@@ -222,15 +222,16 @@ type summary struct {
 	Pull         string                    `json:"pull,omitempty"`
 }
 
-// carryOut does what the answers say.
-func (o *setup) carryOut(ctx context.Context, i *interview) error {
-	steps := &stepList{setup: o}
-	installing := o.installer(i.at, steps.add)
-	if err := installing.Apply(ctx, i.answers); err != nil {
-		return err
-	}
+// apply writes and creates what the answers say.
+func (o *setup) apply(ctx context.Context, i *interview) error {
+	i.steps = &stepList{setup: o}
+	return o.installer(i.at, i.steps.add).Apply(ctx, i.answers)
+}
+
+// carryOn opens the first issue and starts the server, if that was wanted.
+func (o *setup) carryOn(ctx context.Context, i *interview) error {
 	result := summary{
-		Config: i.at.file, Data: i.at.data, Forge: i.answers.Forge, URL: i.answers.URL, Bot: i.answers.Bot, Repositories: i.checks, Steps: steps.all,
+		Config: i.at.file, Data: i.at.data, Forge: i.answers.Forge, URL: i.answers.URL, Bot: i.answers.Bot, Repositories: i.checks, Steps: i.steps.all,
 	}
 	if o.dryRun {
 		o.say("Nothing was changed.")
@@ -243,7 +244,7 @@ func (o *setup) carryOut(ctx context.Context, i *interview) error {
 	var issue forge.Item
 	if i.suggest != nil {
 		var err error
-		if issue, err = o.openIssue(ctx, installing, loaded, i); err != nil {
+		if issue, err = o.openIssue(ctx, loaded, i); err != nil {
 			return err
 		}
 		result.Issue = issue.URL
@@ -271,7 +272,8 @@ func (o *setup) print(result summary) error {
 }
 
 // openIssue opens the first issue.
-func (o *setup) openIssue(ctx context.Context, installing *connect.Installer, c config.Config, i *interview) (item forge.Item, err error) {
+func (o *setup) openIssue(ctx context.Context, c config.Config, i *interview) (item forge.Item, err error) {
+	installing := o.installer(i.at, i.steps.add)
 	open := func(on connect.Issues) error {
 		var opened bool
 		item, opened, err = installing.FirstIssue(ctx, on, i.answers.Forge, i.answers.Repositories[0], i.answers.Bot, *i.suggest)

@@ -28,6 +28,7 @@ type interview struct {
 	forge   connect.Forge // nil for the board
 	checks  []connect.RepositoryCheck
 	suggest *connect.Suggestion // the first issue, if one is to be opened
+	steps   *stepList           // what was done
 	again   bool                // the key of the model did not work
 	begin   string              // whether the server is started: yes, no or once
 }

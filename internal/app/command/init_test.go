@@ -43,6 +43,7 @@ type newcomer struct {
 	shown  bytes.Buffer // to people
 	out    bytes.Buffer // with --json
 	asked  int
+	cache  string // of the user
 }
 
 func newNewcomer(t *testing.T) *newcomer {
@@ -61,6 +62,7 @@ func newNewcomer(t *testing.T) *newcomer {
 	}
 	n := &newcomer{T: t, folder: t.TempDir(), url: web.URL, addr: fmt.Sprint("127.0.0.1:", port), forge: connecttest.New(initBot, "team/app", "team/web")}
 	n.forge.Token = initToken
+	n.cache = t.TempDir()
 	return n
 }
 
@@ -73,7 +75,7 @@ func (n *newcomer) run(lines []string, flags ...string) error {
 	n.asked = 0
 	p := site.Program{Stdin: strings.NewReader(initToken + "\n"), Stdout: &n.shown, Stderr: &n.shown, Now: time.Now}
 	o := setup{
-		Program: p, client: forge.HTTPClient(nil), folder: n.folder, wait: 10 * time.Second,
+		Program: p, client: forge.HTTPClient(nil), folder: n.folder, wait: 10 * time.Second, cache: n.cache,
 		open: func(c config.Config, _ task.Forge) (forge.Forge, error) {
 			return n.forge.As(c.Gitea.Token.Reveal()), nil
 		},
@@ -257,7 +259,28 @@ func TestInitIsInterruptedAnywhere(t *testing.T) {
 			if left := n.files(); len(left) > 0 || len(n.forge.Written()) > 0 {
 				t.Errorf("written: %v, %v", left, n.forge.Written())
 			}
+			n.goesOn(count)
 		})
+	}
+}
+
+// goesOn runs again with Enter as the answer to all that was answered before.
+func (n *newcomer) goesOn(count int) {
+	n.Helper()
+	lines := []string{"gitea", n.url, initToken, "team/app", "auto", "none", "http://" + n.addr, "yes", "no", "yes"}
+	for at := range lines[:count] {
+		if lines[at] != initToken {
+			lines[at] = ""
+		}
+	}
+	if err := n.run(lines); err != nil {
+		n.Errorf("the next run ended with %v\n%s", err, n.shown.String())
+	}
+	if left, err := filepath.Glob(filepath.Join(n.cache, "toryo", "*")); err != nil || len(left) > 0 {
+		n.Errorf("the draft is still there: %v, %v", left, err)
+	}
+	if strings.TrimSpace(n.files()["/data/secrets/gitea-token"]) != initToken {
+		n.Errorf("the files are %v", n.files())
 	}
 }
 
