@@ -96,6 +96,10 @@ func (i *Installer) begin(answers Answers) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, other, err := readBounded(r.Config); r.Config != "" && r.Config != i.ConfigFile && (other || err != nil) {
+		return nil, task.Errorf(task.Conflict, "the data directory %s belongs to %s", i.DataDir, r.Config).
+			WithHint("name that with --config, or another data directory with --data")
+	}
 	text, there, err := readBounded(i.ConfigFile)
 	if err != nil {
 		return nil, task.Wrap(task.BadConfig, err, i.ConfigFile+" cannot be read")
