@@ -288,7 +288,8 @@ func (o *setup) openIssue(ctx context.Context, c config.Config, i *interview) (i
 		return nil
 	}
 	if i.answers.Forge != task.Board {
-		return item, open(i.forge)
+		err = open(i.forge)
+		return item, err
 	}
 	err = withBoard(ctx, c, func(b *board.Board) error {
 		person, err := personOn(ctx, b)
