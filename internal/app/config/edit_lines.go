@@ -352,7 +352,7 @@ func yamlText(k *key, value any) string {
 
 // yamlWord is a text, in quotes if it needs them.
 func yamlWord(text string) string {
-	if plainYAML.MatchString(text) && !otherYAML.MatchString(text) {
+	if plainYAML.MatchString(strings.TrimPrefix(text, "/")) && !otherYAML.MatchString(text) {
 		return text
 	}
 	return strconv.Quote(text)
