@@ -69,16 +69,10 @@ func UnableOf(err error) *UnableError {
 	if unusable, is := errors.AsType[*sandbox.UnusableError](err); is {
 		return &UnableError{Reason: task.ReasonNoSandbox, Err: unusable.Err}
 	}
-	return nil
-}
-
-// notBegun marks an error of what a run needs before it begins. One of the disk may be the
-// agent's.
-func notBegun(err error) error {
 	if task.CodeOf(err) == task.DataDir {
-		err = &UnableError{Reason: task.ReasonDiskNotWritable, Err: err}
+		return &UnableError{Reason: task.ReasonDiskNotWritable, Err: err}
 	}
-	return errors.Join(errNotPrepared, err)
+	return nil
 }
 
 // health is whether the model, the sandbox and the disk of an agent work. While they do not, the agent

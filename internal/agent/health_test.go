@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -66,6 +67,8 @@ func TestAgentThatCanDoNothingTakesNoTasks(t *testing.T) {
 		task.ReasonModelUnknown: llm.StatusError("p", 404, nil, "", "no such model", nil),
 		task.ReasonCreditUsedUp: llm.StatusError("p", 429, nil, "insufficient_quota", "no money", nil),
 		task.ReasonNoSandbox:    sandbox.StartError(task.Errorf(task.NotReady, "no engine")),
+		// That it began does not mean that there is room for what it has done.
+		task.ReasonDiskNotWritable: fmt.Errorf("commit the changes: %w", task.Errorf(task.DataDir, "the workspace cannot be written")),
 	} {
 		t.Run(string(reason), func(t *testing.T) {
 			t.Parallel()

@@ -124,11 +124,11 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 	work := workOf(h.assignment, past)
 	journal, err := a.journal(ctx, h, &work)
 	if err != nil {
-		return wire.Result{}, notBegun(err)
+		return wire.Result{}, errors.Join(errNotPrepared, err)
 	}
 	repository, tidy, err := steadily(a.Prepare, h.log)(ctx, h.assignment)
 	if err != nil {
-		err = notBegun(err)
+		err = errors.Join(errNotPrepared, err)
 		h.reportCloneFailure(ctx, err)
 		return wire.Result{}, err
 	}

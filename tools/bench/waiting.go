@@ -26,6 +26,9 @@ import (
 const (
 	waitingAgents = 10_000
 	watched       = 20 * time.Second // of waiting, with each agent asking again every 30 s
+	// connecting is how many agents connect at once. The server closes connections of an
+	// address that are too many and on which nobody has shown a token yet.
+	connecting = 100
 )
 
 // measureWaiting lets agents wait for a task that never comes, over HTTP, and looks
@@ -64,8 +67,9 @@ func measureWaiting(ctx context.Context, folder string) ([]row, error) {
 	defer waiting.Wait()
 	defer stop()
 	var asked, failed atomic.Int64
+	free := make(chan struct{}, connecting)
 	for range waitingAgents {
-		waiting.Go(func() { waitOn(ctx, address, token, &asked, &failed) })
+		waiting.Go(func() { waitOn(ctx, address, token, free, &asked, &failed) })
 	}
 	for asked.Load() < waitingAgents {
 		if failed.Load() > 0 {
@@ -119,39 +123,67 @@ func agentToken(ctx context.Context, path string) (string, error) {
 }
 
 // waitOn is one agent, on a connection of its own and as little memory of ours as
-// can be: it asks, and when the wait ends asks again.
-func waitOn(ctx context.Context, address, token string, asked, failed *atomic.Int64) {
-	connection, err := (&net.Dialer{Timeout: time.Minute}).DialContext(ctx, "tcp", address)
+// can be: it shows its token, asks, and when the wait ends asks again.
+func waitOn(ctx context.Context, address, token string, free chan struct{}, asked, failed *atomic.Int64) {
+	connection, err := connectAgent(ctx, address, token, free)
 	if err != nil {
-		failed.Add(1)
+		if ctx.Err() == nil {
+			failed.Add(1)
+		}
 		return
 	}
 	stop := context.AfterFunc(ctx, func() { _ = connection.Close() })
 	defer stop()
 	defer func() { _ = connection.Close() }()
+	asked.Add(1)
 	const body = `{"agent_id":"bench"}`
 	request := "POST /v1/tasks/request?wait=30s HTTP/1.1\r\nHost: " + address + "\r\nAuthorization: Bearer " + token +
 		"\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
-	reader := bufio.NewReaderSize(connection, 1024)
-	for first := true; ctx.Err() == nil; first = false {
-		if _, err := io.WriteString(connection, request); err != nil {
-			break
-		}
-		if first {
-			asked.Add(1)
-		}
-		answer, err := http.ReadResponse(reader, nil)
-		if err != nil {
-			break
-		}
-		_ = answer.Body.Close()
-		if answer.StatusCode != http.StatusNoContent {
+	for ctx.Err() == nil {
+		if status, err := exchange(connection, request); err != nil || status != http.StatusNoContent {
 			break
 		}
 	}
 	if ctx.Err() == nil {
 		failed.Add(1)
 	}
+}
+
+// connectAgent opens a connection and shows the token on it.
+func connectAgent(ctx context.Context, address, token string, free chan struct{}) (net.Conn, error) {
+	select {
+	case free <- struct{}{}:
+		defer func() { <-free }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	connection, err := (&net.Dialer{Timeout: time.Minute}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = connection.Close() })
+	defer stop()
+	status, err := exchange(connection, "GET /v1/me HTTP/1.1\r\nHost: "+address+"\r\nAuthorization: Bearer "+token+"\r\n\r\n")
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("the server answers %d", status)
+	}
+	if err != nil {
+		return nil, errors.Join(err, connection.Close())
+	}
+	return connection, nil
+}
+
+// exchange sends a request and reads the answer.
+func exchange(connection net.Conn, request string) (status int, err error) {
+	if _, err := io.WriteString(connection, request); err != nil {
+		return 0, err
+	}
+	answer, err := http.ReadResponse(bufio.NewReaderSize(connection, 1024), nil)
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode, errors.Join(err, answer.Body.Close())
 }
 
 // processorTimeOf is what a process has used of the processors, and what the programs have

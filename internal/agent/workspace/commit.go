@@ -154,7 +154,7 @@ func (w *Workspace) recordOnce(ctx context.Context, files, before listing, paren
 		if _, ours := task.AsError(streamErr); ours || errors.Is(streamErr, errShrunk) {
 			return "", streamErr
 		}
-		return "", task.Wrap(task.Internal, err, "cannot commit the workspace")
+		return "", failure(err, "cannot commit the workspace")
 	}
 	commit := strings.TrimSpace(output)
 	if !isHash(commit) {
@@ -256,7 +256,7 @@ func (w *Workspace) streamContent(out *bufio.Writer, name string, opened *os.Fil
 	n, err := io.Copy(io.MultiWriter(out, sum), io.LimitReader(opened, info.Size()))
 	switch {
 	case err != nil:
-		return task.Wrap(task.Internal, err, "cannot read the file "+quote(name))
+		return failure(err, "cannot read the file "+quote(name))
 	case n < info.Size():
 		return errShrunk
 	}

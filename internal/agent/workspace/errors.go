@@ -3,6 +3,7 @@ package workspace
 import (
 	"errors"
 	"slices"
+	"syscall"
 
 	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -22,19 +23,42 @@ var diskMessages = []git.Message{
 	{Text: "No space left on device", Code: task.DataDir},
 	{Text: "Disk quota exceeded", Code: task.DataDir},
 	{Text: "Read-only file system", Code: task.DataDir},
-	{Text: "unable to write file", Code: task.DataDir}, // checkout-index does not say why
+	{Text: "Out of diskspace", Code: task.DataDir}, // of fast-import, and what writes packs
+	// These do not say why.
+	{Text: "unable to write file", Code: task.DataDir},
+	{Text: "unable to write new index file", Code: task.DataDir},
+	{Text: "unable to write new_index file", Code: task.DataDir},
+	{Text: "failed to write new configuration file", Code: task.DataDir},
 }
 
-// notWritten gives an error of git the code DataDir if git could not write to the disk.
-func notWritten(err error) error {
+// notWritten reports whether the disk of this machine is full or can only be read.
+func notWritten(err error) bool {
+	for _, reason := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
 	failed, is := errors.AsType[*git.RunError](err)
 	if !is || failed.Ended || failed.Local().Code(diskMessages) != task.DataDir {
-		return err
+		return false
 	}
-	if _, given := failed.ServerCode(); given {
+	_, given := failed.ServerCode()
+	return !given
+}
+
+// ofMachine gives an error the code DataDir if the disk could not be written: another machine, or
+// this one later, can do the task.
+func ofMachine(err error) error {
+	if !notWritten(err) {
 		return err
 	}
 	return task.Wrap(task.DataDir, err, "the workspace cannot be written").WithHint("make room on the disk of the agent")
+}
+
+// failure wraps an error of what is done in the workspace. If it is not the disk's, it is a fault
+// of ours.
+func failure(err error, message string) error {
+	return ofMachine(task.Wrap(task.Internal, err, message))
 }
 
 // coded gives an error of git that talked to the server a code: the server's if it

@@ -104,7 +104,7 @@ func (e *export) fill(ctx context.Context, commit string) error {
 func (w *Workspace) fileSizes(ctx context.Context, commit string) (map[string]int64, error) {
 	output, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"ls-tree", "-r", "-z", "-l", "--full-tree", commit}})
 	if err != nil {
-		return nil, task.Wrap(task.Internal, err, "cannot read the sizes of the files of a commit")
+		return nil, failure(err, "cannot read the sizes of the files of a commit")
 	}
 	sizes := map[string]int64{}
 	for line := range strings.SplitSeq(strings.TrimSuffix(output, "\x00"), "\x00") {
@@ -182,7 +182,7 @@ func (e *export) same(name string, folders map[string]bool) (bool, error) {
 	defer func() { _ = opened.Close() }()
 	sum := e.of.hasher(info.Size())
 	if _, err := io.Copy(sum, io.LimitReader(opened, info.Size())); err != nil {
-		return false, task.Wrap(task.Internal, err, "cannot read the file "+quote(name))
+		return false, failure(err, "cannot read the file "+quote(name))
 	}
 	return hex.EncodeToString(sum.Sum(nil)) == want.hash, nil
 }

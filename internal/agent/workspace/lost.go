@@ -10,7 +10,6 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/phase"
-	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testfiles"
 )
 
@@ -251,7 +250,7 @@ func (w *Workspace) content(ctx context.Context, of file) (content []byte, text 
 	}
 	read := &bounded{left: maxBase + 1}
 	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Output: read, Args: []string{"cat-file", "blob", of.hash}}); err != nil {
-		return nil, false, task.Wrap(task.Internal, err, "cannot read a file of a commit")
+		return nil, false, failure(err, "cannot read a file of a commit")
 	}
 	if read.Len() > maxBase || bytes.IndexByte(read.Bytes(), 0) >= 0 {
 		return nil, false, nil

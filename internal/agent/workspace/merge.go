@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/git"
-	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
@@ -133,7 +132,7 @@ func (w *Workspace) merging(ctx context.Context, before, theirs string) (m mergi
 // bringIn brings a merge into the files of the workspace.
 func (w *Workspace) bringIn(ctx context.Context, merge merging) error {
 	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"read-tree", merge.tree}}); err != nil {
-		return task.Wrap(task.Internal, err, "cannot merge the base")
+		return failure(err, "cannot merge the base")
 	}
 	if err := w.write(ctx, w.root, merge.was, merge.want); err != nil {
 		return err
@@ -160,7 +159,7 @@ func (w *Workspace) mergeOnto(ctx context.Context, before, ours, theirs string) 
 func (w *Workspace) text(ctx context.Context, args ...string) (string, error) {
 	output, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: args})
 	if err != nil {
-		return "", task.Wrap(task.Internal, err, "cannot merge the base")
+		return "", failure(err, "cannot merge the base")
 	}
 	return strings.TrimSpace(output), nil
 }
@@ -174,7 +173,7 @@ func (w *Workspace) mergeTrees(ctx context.Context, ours, theirs string) (tree s
 		if err == nil {
 			err = errors.New("git merge-tree said nothing")
 		}
-		return "", nil, task.Wrap(task.Internal, err, "cannot merge the base")
+		return "", nil, failure(err, "cannot merge the base")
 	}
 	conflicts = slices.DeleteFunc(parts[1:], func(name string) bool { return name == "" })
 	slices.Sort(conflicts)
@@ -187,7 +186,7 @@ func (w *Workspace) write(ctx context.Context, to *workdir.Dir, have, want listi
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		if have[name] != want[name] && have[name].mode != submodule {
 			if err := to.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return task.Wrap(task.Internal, err, "cannot remove the file "+quote(name))
+				return failure(err, "cannot remove the file "+quote(name))
 			}
 		}
 	}
@@ -196,7 +195,7 @@ func (w *Workspace) write(ctx context.Context, to *workdir.Dir, have, want listi
 			continue
 		}
 		if err := w.writeFile(ctx, to, name, want[name]); err != nil {
-			return task.Wrap(task.Internal, err, "cannot write the file "+quote(name))
+			return failure(err, "cannot write the file "+quote(name))
 		}
 	}
 	return nil

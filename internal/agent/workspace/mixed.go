@@ -58,7 +58,7 @@ func (w *Workspace) File(ctx context.Context, commit, name string) ([]byte, erro
 	}
 	content := &bounded{left: maxBase + 1}
 	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Output: content, Args: []string{"cat-file", "blob", found.hash}}); err != nil {
-		return nil, task.Wrap(task.Internal, err, "cannot read a file of a commit")
+		return nil, failure(err, "cannot read a file of a commit")
 	}
 	if content.Len() > maxBase {
 		return nil, task.Errorf(task.TooLarge, "the file %s has more than %d MB", quote(name), maxBase>>20)
@@ -123,7 +123,7 @@ func (w *Workspace) Replaced(ctx context.Context, on string, contents map[string
 		}
 		hash, err := w.git.Run(ctx, git.Command{Dir: w.dir, Input: bytes.NewReader(content), Args: []string{"hash-object", "-w", "--stdin"}})
 		if err != nil {
-			return "", task.Wrap(task.Internal, err, "cannot keep a file")
+			return "", failure(err, "cannot keep a file")
 		}
 		now := file{was.mode, strings.TrimSpace(hash)}
 		w.known[now.hash], replaced[name] = true, now

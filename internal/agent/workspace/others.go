@@ -78,7 +78,7 @@ func (w *Workspace) list(ctx context.Context, command git.Command, below string)
 		if output.full {
 			return "", task.Errorf(task.TooLarge, "the workspace has too many files that are not ignored").WithHint("name what is no part of the work in .gitignore")
 		}
-		return "", task.Wrap(task.Internal, err, "cannot list the files of the workspace")
+		return "", failure(err, "cannot list the files of the workspace")
 	}
 	return output.String(), nil
 }

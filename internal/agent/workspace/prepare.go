@@ -35,7 +35,7 @@ const (
 // prepare fetches and checks out.
 func (w *Workspace) prepare(ctx context.Context) error {
 	if _, err := w.git.Run(ctx, git.Command{Args: []string{"init", "--quiet", "--bare", "--template=", w.dir}}); err != nil {
-		return task.Wrap(task.Internal, err, "cannot make git's directory")
+		return failure(err, "cannot make git's directory")
 	}
 	if err := os.MkdirAll(filepath.Join(w.dir, "info"), 0o700); err != nil {
 		return task.Wrap(task.DataDir, err, "cannot make git's directory")
@@ -78,7 +78,7 @@ func (w *Workspace) showBase(ctx context.Context, files string) error {
 		"fetch", "--quiet", "--no-tags", "--depth=1", "--no-write-fetch-head", "--end-of-options", own.URL, "+" + w.tip + ":refs/remotes/origin/" + w.options.Base,
 	}})
 	if err != nil {
-		return task.Wrap(task.Internal, err, "cannot make the repository for the sandbox")
+		return failure(err, "cannot make the repository for the sandbox")
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (w *Workspace) fetchWork(ctx context.Context, base, wip string) error {
 func (w *Workspace) readWork(ctx context.Context, wip string) error {
 	text, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"cat-file", "commit", wip}})
 	if err != nil {
-		return task.Wrap(task.Internal, err, "cannot read the work in progress")
+		return failure(err, "cannot read the work in progress")
 	}
 	var parents []string
 	for line := range strings.Lines(text) {
@@ -269,10 +269,10 @@ func (w *Workspace) isShallow() bool {
 // checkOut writes the files of a commit into an empty folder.
 func (w *Workspace) checkOut(ctx context.Context, commit, index, to string) error {
 	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Index: index, Args: []string{"read-tree", commit}}); err != nil {
-		return task.Wrap(task.Invalid, err, "git does not take the file names of the repository")
+		return ofMachine(task.Wrap(task.Invalid, err, "git does not take the file names of the repository"))
 	}
 	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Index: index, Tree: to, From: to, Args: []string{"checkout-index", "--all", "--force", "--quiet"}}); err != nil {
-		return task.Wrap(task.Internal, err, "cannot check the files out")
+		return failure(err, "cannot check the files out")
 	}
 	return nil
 }
@@ -308,7 +308,7 @@ func (w *Workspace) makePlain(ctx context.Context, commit, files string) error {
 		{Dir: plain, Args: []string{"config", "user.email", w.options.Author.Email}},
 	} {
 		if _, err := w.git.Run(ctx, command); err != nil {
-			return task.Wrap(task.Internal, err, "cannot make the repository for the sandbox")
+			return failure(err, "cannot make the repository for the sandbox")
 		}
 	}
 	return nil
@@ -330,11 +330,11 @@ func (w *Workspace) replacePlain(ctx context.Context, commit string) error {
 		return err
 	}
 	if err := w.root.RemoveAll(".git"); err != nil {
-		return task.Wrap(task.Internal, err, "cannot replace the repository for the sandbox")
+		return failure(err, "cannot replace the repository for the sandbox")
 	}
 	// A name that is taken again by then is refused, and a link is not followed.
 	if err := os.Rename(filepath.Join(made, ".git"), filepath.Join(w.files, ".git")); err != nil {
-		return task.Wrap(task.Internal, err, "cannot replace the repository for the sandbox")
+		return failure(err, "cannot replace the repository for the sandbox")
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func (w *Workspace) Diff(ctx context.Context, saved string) (phase.Diff, error) 
 		"diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "--src-prefix=a/", "--dst-prefix=b/",
 		"--end-of-options", w.base, commit,
 	}}); err != nil {
-		return phase.Diff{}, task.Wrap(task.Internal, err, "cannot compare with the base")
+		return phase.Diff{}, failure(err, "cannot compare with the base")
 	}
 	diff.Text, diff.Cut = text.String(), text.cut
 	return diff, nil
@@ -110,7 +110,7 @@ func (w *Workspace) Base(ctx context.Context, name string) ([]byte, error) {
 		Args: []string{"cat-file", "--batch-check=%(objecttype) %(objectsize) %(objectname)", "--follow-symlinks", "-z"},
 	})
 	if err != nil {
-		return nil, task.Wrap(task.Internal, err, "cannot read the base branch")
+		return nil, failure(err, "cannot read the base branch")
 	}
 	fields := strings.Fields(about)
 	if len(fields) != 3 || fields[0] != "blob" || !isHash(fields[2]) {
@@ -126,7 +126,7 @@ func (w *Workspace) Base(ctx context.Context, name string) ([]byte, error) {
 	}
 	content, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"cat-file", "blob", fields[2]}})
 	if err != nil {
-		return nil, task.Wrap(task.Internal, err, "cannot read the base branch")
+		return nil, failure(err, "cannot read the base branch")
 	}
 	return []byte(content), nil
 }

@@ -54,7 +54,7 @@ func (w *Workspace) tree(ctx context.Context, commit string) (listing, error) {
 	}
 	output, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"ls-tree", "-r", "-z", "--full-tree", commit}})
 	if err != nil {
-		return nil, task.Wrap(task.Internal, err, "cannot read the files of a commit")
+		return nil, failure(err, "cannot read the files of a commit")
 	}
 	files := listing{}
 	for line := range strings.SplitSeq(strings.TrimSuffix(output, "\x00"), "\x00") {
@@ -193,7 +193,7 @@ func (w *Workspace) sizeOf(ctx context.Context, hash string) (int64, error) {
 	}
 	output, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"cat-file", "-s", hash}})
 	if err != nil {
-		return 0, task.Wrap(task.Internal, err, "cannot read the size of a file of the history")
+		return 0, failure(err, "cannot read the size of a file of the history")
 	}
 	size, err := strconv.ParseInt(strings.TrimSpace(output), 10, 64)
 	if err != nil {
@@ -222,7 +222,7 @@ func (w *Workspace) read(name string, was file) (now file, there bool, err error
 	sum := w.hasher(info.Size())
 	n, err := io.Copy(sum, io.LimitReader(opened, info.Size()))
 	if err != nil {
-		return file{}, false, task.Wrap(task.Internal, err, "cannot read the file "+quote(name))
+		return file{}, false, failure(err, "cannot read the file "+quote(name))
 	}
 	if n < info.Size() { // it got shorter while we read it
 		return w.read(name, was)

@@ -106,7 +106,7 @@ func Prepare(ctx context.Context, options Options) (*Workspace, error) {
 	w.send = w.push
 	if err := w.prepare(ctx); err != nil {
 		// What is there of it may be what fills the disk.
-		return nil, errors.Join(notWritten(err), w.Remove())
+		return nil, errors.Join(ofMachine(err), w.Remove())
 	}
 	return w, nil
 }

@@ -58,13 +58,13 @@ at the same moments.
 
 An hour with everything:
 
-  toryo drill --minutes 60 --tasks 5000 --servers 3 --agents 6 --every 3s --report drill.html \
+  toryo drill --minutes 60 --tasks 2540 --servers 3 --agents 6 --every 3s --report drill.html \
     --postgres postgres://user:password@host/postgres --restart-database 'systemctl restart postgresql'`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
 	c.Flags().Float64Var(&o.minutes, "minutes", 1, "how long to break things")
-	c.Flags().IntVar(&o.work.Tasks, "tasks", 30, "how many tasks to give")
+	c.Flags().IntVar(&o.work.Tasks, "tasks", 30, "how many issues to give; the review of each pull request, a minute later, is a task too")
 	c.Flags().IntVar(&o.work.Agents, "agents", 3, "how many agents to run")
 	c.Flags().IntVar(&o.work.Parallel, "parallel", 2, "how many tasks an agent does at a time")
 	c.Flags().IntVar(&o.work.Servers, "servers", 2, "how many servers to run on PostgreSQL")

@@ -106,10 +106,8 @@ func (b onBoard) lookAt(ctx context.Context, repository string) (is Content, err
 		})
 	}
 	for i, item := range pulls {
-		group.Go(func() error {
-			var diff wire.BoardDiff
-			err := b.get(inGroup, fmt.Sprintf("%s/pulls/%d/diff", b.path(repository), item.Number), &diff)
-			is.Pulls[i] = Pull{Item: Item{repository, item.Number}, Branch: item.Head, Diff: diff.Patch}
+		group.Go(func() (err error) {
+			is.Pulls[i], err = b.pull(inGroup, repository, item)
 			return err
 		})
 	}
@@ -121,6 +119,26 @@ func (b onBoard) lookAt(ctx context.Context, repository string) (is Content, err
 	}
 	is.Branches, err = b.branches(ctx, repository)
 	return is, err
+}
+
+// pull is a pull request with its change and its reviews.
+func (b onBoard) pull(ctx context.Context, repository string, item wire.BoardItem) (Pull, error) {
+	at := fmt.Sprintf("%s/pulls/%d", b.path(repository), item.Number)
+	var diff wire.BoardDiff
+	if err := b.get(ctx, at+"/diff", &diff); err != nil {
+		return Pull{}, err
+	}
+	var given wire.BoardReviews
+	if err := b.get(ctx, at+"/reviews", &given); err != nil {
+		return Pull{}, err
+	}
+	pull := Pull{Item: Item{repository, item.Number}, Branch: item.Head, Head: diff.Head, Diff: diff.Patch}
+	for _, review := range given.Reviews {
+		if review.Author == bot {
+			pull.Reviews = append(pull.Reviews, review.Commit)
+		}
+	}
+	return pull, nil
 }
 
 // items are all issues or pull requests.

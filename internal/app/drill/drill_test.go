@@ -79,7 +79,11 @@ func TestSchedule(t *testing.T) {
 func right(t *testing.T) findings {
 	t.Helper()
 	move := func(position, generation int64, to task.State) wire.Event {
-		data, err := json.Marshal(task.StateChange{To: to})
+		change := task.StateChange{To: to}
+		if to == task.Queued {
+			change.Trigger = task.Assigned
+		}
+		data, err := json.Marshal(change)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,6 +103,12 @@ func right(t *testing.T) findings {
 		f.forge.Branches = append(f.forge.Branches, Branch{"app", branch})
 	}
 	f.forge.Branches = append(f.forge.Branches, Branch{"app", "main"})
+	// The first pull request was reviewed, had another commit, and was reviewed again.
+	f.forge.Pulls[0].Head, f.forge.Pulls[0].Reviews = "new", []string{"old", "new"}
+	f.tasks = append(f.tasks, wire.Task{ID: "review", Item: "board:app!10", Type: string(task.Review), State: string(task.Done)})
+	f.journals["review"] = []wire.Event{
+		move(1, 1, task.Queued), move(2, 1, task.Running), move(3, 1, task.Done), move(4, 2, task.Queued), move(5, 2, task.Running), move(6, 2, task.Done),
+	}
 	return f
 }
 
@@ -114,9 +124,19 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 	if wrong := more.check(given); len(wrong) > 0 {
 		t.Errorf("an issue that nobody gave to the bot is wrong: %q", wrong)
 	}
+	written := right(t)
+	written.tasks[3].State, written.tasks[3].Reason = string(task.Stopped), string(task.ReasonReviewNotNeeded)
+	if wrong := written.check(given); len(wrong) > 0 {
+		t.Errorf("a review that was written by a run that is lost is wrong: %q", wrong)
+	}
+	for state, want := range map[task.State]bool{task.Queued: false, task.Done: false, task.Failed: true} {
+		if got := endedInVain(wire.Task{Type: string(task.Review), State: string(state)}); got != want {
+			t.Errorf("a review that is %s has ended in vain: %v", state, got)
+		}
+	}
 	for want, spoil := range map[string]func(f *findings){
 		"issue app#1 is lost":                 func(f *findings) { f.forge.Issues = slices.Delete(f.forge.Issues, 1, 2) },
-		"3 issues for the bot, 2 tasks":       func(f *findings) { f.tasks = f.tasks[:2] },
+		"3 issues for the bot, 2 tasks":       func(f *findings) { f.tasks = f.tasks[1:] },
 		"#1 is failed":                        func(f *findings) { f.tasks[1].State = string(task.Failed) },
 		"#1 has ended 2 times":                func(f *findings) { f.journals["task1"] = append(f.journals["task1"], again(f.journals["task1"][2])) },
 		"generation 1 wrote entry 3":          func(f *findings) { f.journals["task1"][2].Generation = 1 },
@@ -128,6 +148,13 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 		"branch toryo/1 is of no pull":        func(f *findings) { f.forge.Pulls[1].Repository = "other" },
 		"branch toryo/stray is of no pull":    func(f *findings) { f.forge.Branches = append(f.forge.Branches, Branch{"app", "toryo/stray"}) },
 		"2 writes to the forge wait":          func(f *findings) { f.writes = 2 },
+		"board:app!10 is stopped: unassigned": func(f *findings) {
+			f.tasks[3].State, f.tasks[3].Reason = string(task.Stopped), string(task.ReasonUnassigned)
+		},
+		"board:app!10 has ended 3 times":   func(f *findings) { f.journals["review"] = append(f.journals["review"], again(f.journals["review"][5])) },
+		"app#10 was reviewed twice at new": func(f *findings) { f.forge.Pulls[0].Reviews = []string{"old", "new", "new"} },
+		"app#10 has 0 reviews of its last": func(f *findings) { f.forge.Pulls[0].Reviews = []string{"old"} },
+		"app#11 has 1 reviews of its last": func(f *findings) { f.forge.Pulls[1].Head, f.forge.Pulls[1].Reviews = "x", []string{"x"} },
 	} {
 		f := right(t)
 		spoil(&f)
@@ -202,7 +229,7 @@ func TestReport(t *testing.T) {
 	if err := r.WriteHTML(&page); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"seed 1", "Not right: 1", "&lt;script&gt;", "<polyline", "disk of an agent full for a while", "agent3", "3 done", "Memory (MiB)"} {
+	for _, want := range []string{"seed 1", "Not right: 1", "&lt;script&gt;", "<polyline", "disk of an agent full for a while", "agent3", "4 done", "Memory (MiB)"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the report lacks %q", want)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,7 +42,7 @@ func (s *site) settle(ctx context.Context) (found findings, err error) {
 		ended, tasks, err := s.ended(ctx)
 		if err == nil && ended == tasks && tasks >= len(s.issues) {
 			found, err = s.look(ctx)
-			if err == nil && (len(found.check(s.issues)) == 0 || found.inState(task.Done) < len(found.tasks)) {
+			if err == nil && (len(found.check(s.issues)) == 0 || slices.ContainsFunc(found.tasks, endedInVain)) {
 				return found, nil // a task that has failed stays so
 			}
 		}
@@ -210,7 +211,7 @@ func (f findings) check(given []Item) []string {
 			say("issue %s is lost", issue)
 		}
 	}
-	assigned := 0
+	assigned, developed := 0, 0
 	pulls := f.pullsOf()
 	for _, issue := range f.forge.Issues {
 		if issue.Assigned {
@@ -218,12 +219,16 @@ func (f findings) check(given []Item) []string {
 			checkIssue(issue, pulls[issue.Item], say)
 		}
 	}
-	if len(f.tasks) != assigned || len(f.forge.Pulls) != assigned {
-		say("there are %d issues for the bot, %d tasks and %d pull requests", assigned, len(f.tasks), len(f.forge.Pulls))
-	}
 	for _, t := range f.tasks {
 		f.checkTask(t, say)
+		if !isReview(t) {
+			developed++
+		}
 	}
+	if developed != assigned || len(f.forge.Pulls) != assigned {
+		say("there are %d issues for the bot, %d tasks and %d pull requests", assigned, developed, len(f.forge.Pulls))
+	}
+	f.checkReviews(say)
 	used := map[Branch]bool{}
 	for _, pull := range f.forge.Pulls {
 		used[Branch{pull.Repository, pull.Branch}] = true
@@ -250,13 +255,28 @@ func (f findings) pullsOf() map[Item][]Pull {
 	return by
 }
 
-// checkTask checks that a task has ended once, and that no run that was over has
-// written into its journal.
+func isReview(t wire.Task) bool { return t.Type == string(task.Review) }
+
+// cameToNothing reports whether a task is without what it was for. A review that is stopped
+// because the pull request has one already has it: its run was lost after it had written it.
+func cameToNothing(t wire.Task) bool {
+	if isReview(t) && t.State == string(task.Stopped) && t.Reason == string(task.ReasonReviewNotNeeded) {
+		return false
+	}
+	return t.State != string(task.Done)
+}
+
+// endedInVain reports whether a task came to nothing and stays so. A review may have fallen due
+// a moment ago.
+func endedInVain(t wire.Task) bool { return task.State(t.State).Terminal() && cameToNothing(t) }
+
+// checkTask checks that a task has ended once, or a review once for each commit that it was
+// asked for, and that no run that was over has written into its journal.
 func (f findings) checkTask(t wire.Task, say func(string, ...any)) {
-	if t.State != string(task.Done) {
+	if cameToNothing(t) {
 		say("%s is %s: %s", t.Item, t.State, t.Reason)
 	}
-	ends, generation := 0, int64(0)
+	ends, asked, generation := 0, 0, int64(0)
 	for i, event := range f.journals[t.ID] {
 		if event.Position != int64(i)+1 {
 			say("%s: entry %d of the journal has the position %d", t.Item, i+1, event.Position)
@@ -265,12 +285,41 @@ func (f findings) checkTask(t wire.Task, say func(string, ...any)) {
 			say("%s: generation %d wrote entry %d after generation %d had begun", t.Item, event.Generation, event.Position, generation)
 		}
 		generation = max(generation, event.Generation)
-		if change, is := changeOf(event); is && change.To.Terminal() {
+		change, is := changeOf(event)
+		if is && change.To.Terminal() {
 			ends++
 		}
+		if is && change.Trigger == task.Assigned {
+			asked++
+		}
 	}
-	if ends != 1 {
+	if !isReview(t) {
+		asked = 1
+	}
+	if ends != asked {
 		say("%s has ended %d times", t.Item, ends)
+	}
+}
+
+// checkReviews checks that a commit was reviewed once, and the last one if there was a review.
+func (f findings) checkReviews(say func(string, ...any)) {
+	reviewed := map[string]bool{} // by the numbers of pull requests
+	for _, t := range f.tasks {
+		if isReview(t) {
+			_, item, _ := strings.Cut(t.Item, ":")
+			reviewed[strings.Replace(item, "!", "#", 1)] = true
+		}
+	}
+	for _, pull := range f.forge.Pulls {
+		times := map[string]int{}
+		for _, commit := range pull.Reviews {
+			if times[commit]++; times[commit] == 2 {
+				say("pull request %s was reviewed twice at %s", pull.Item, commit)
+			}
+		}
+		if reviewed[pull.String()] != (times[pull.Head] == 1) {
+			say("pull request %s has %d reviews of its last commit", pull.Item, times[pull.Head])
+		}
 	}
 }
 

@@ -48,7 +48,9 @@ type Issue struct {
 // Pull is a pull request as it is in the end.
 type Pull struct {
 	Item
-	Branch string
-	Issues []Item // that it says it is for
-	Diff   string
+	Branch  string
+	Head    string   // the commit
+	Issues  []Item   // that it says it is for
+	Reviews []string // of the bot: the commits that they are about
+	Diff    string
 }

@@ -50,9 +50,10 @@ func (d Drill) configuration() string {
 	text := `log: {level: info}
 language: en
 max_attempts: 1000
-sync_interval: 5s
+sync_interval: 20s
 leases: {duration: 6s, renew_every: 1s}
 limits: {per_repository: 0, per_agent: 0}
+review: {delay: 1m}
 sandbox: {kind: ` + d.Sandbox + `}
 executors:
   development: [bash, -c, '` + strings.ReplaceAll(work, "'", "''") + `', x, '{{.Number}}']

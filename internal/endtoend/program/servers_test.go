@@ -63,7 +63,7 @@ func (p *giteaPlace) Give(_ context.Context, title string) (drill.Item, error) {
 }
 
 func (p *giteaPlace) item(number int64) drill.Item {
-	return drill.Item{Repository: p.name, Number: number}
+	return drill.Item{Repository: p.owner + "/" + p.name, Number: number}
 }
 
 var mentioned = regexp.MustCompile(`#(\d+)`)
@@ -112,7 +112,10 @@ func (p *giteaPlace) Look(context.Context) (is drill.Content, err error) {
 		if err != nil {
 			return is, err
 		}
-		pull := drill.Pull{Item: p.item(x.Index), Branch: x.Head.Ref, Diff: string(diff)}
+		pull := drill.Pull{Item: p.item(x.Index), Branch: x.Head.Ref, Head: x.Head.Sha, Diff: string(diff)}
+		if pull.Reviews, err = p.reviews(x.Index); err != nil {
+			return is, err
+		}
 		for _, match := range mentioned.FindAllStringSubmatch(x.Body, -1) {
 			number, _ := strconv.ParseInt(match[1], 10, 64) // digits only
 			pull.Issues = append(pull.Issues, p.item(number))
@@ -123,9 +126,22 @@ func (p *giteaPlace) Look(context.Context) (is drill.Content, err error) {
 		return p.client.ListRepoBranches(p.owner, p.name, sdk.ListRepoBranchesOptions{ListOptions: page})
 	})
 	for _, branch := range branches {
-		is.Branches = append(is.Branches, drill.Branch{Repository: p.name, Name: branch.Name})
+		is.Branches = append(is.Branches, drill.Branch{Repository: p.owner + "/" + p.name, Name: branch.Name})
 	}
 	return is, err
+}
+
+// reviews are the commits that the bot has reviewed of a pull request.
+func (p *giteaPlace) reviews(number int64) (commits []string, err error) {
+	given, err := pagesOf(func(page sdk.ListOptions) ([]*sdk.PullReview, *sdk.Response, error) {
+		return p.client.ListPullReviews(p.owner, p.name, number, sdk.ListPullReviewsOptions{ListOptions: page})
+	})
+	for _, review := range given {
+		if review.Reviewer != nil && review.Reviewer.UserName == p.bot {
+			commits = append(commits, review.CommitID)
+		}
+	}
+	return commits, err
 }
 
 // Several servers with one PostgreSQL have nothing else in common: no folder, and
