@@ -45,6 +45,15 @@ func (e WebhookEvents) For(kind task.ItemKind, change ItemChange) []string {
 	return names
 }
 
+// Names returns the names of the events.
+func (e WebhookEvents) Names() []string {
+	names := make([]string, 0, len(e))
+	for _, event := range e {
+		names = append(names, event.Name)
+	}
+	return names
+}
+
 // About returns the names of the events that tell of anything about items of the kind.
 func (e WebhookEvents) About(kind task.ItemKind) []string {
 	var names []string

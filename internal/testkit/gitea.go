@@ -235,16 +235,24 @@ func (g *GiteaServer) User(t testing.TB, prefix string) string {
 	return name
 }
 
-// Token returns an access token of an account.
+// Token returns an access token of an account that may do everything.
 func (g *GiteaServer) Token(t testing.TB, login string) string {
+	t.Helper()
+	return g.ScopedToken(t, login, string(gitea.AccessTokenScopeAll))
+}
+
+// ScopedToken returns an access token of an account that has some scopes only.
+func (g *GiteaServer) ScopedToken(t testing.TB, login string, scopes ...string) string {
 	t.Helper()
 	client, err := gitea.NewClient(g.URL, gitea.SetBasicAuth(login, GiteaPassword), gitea.SetGiteaVersion(giteaVersion))
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, _, err := client.CreateAccessToken(gitea.CreateAccessTokenOption{
-		Name: fmt.Sprint("token", g.names.Add(1)), Scopes: []gitea.AccessTokenScope{gitea.AccessTokenScopeAll},
-	})
+	options := gitea.CreateAccessTokenOption{Name: fmt.Sprint("token", g.names.Add(1))}
+	for _, scope := range scopes {
+		options.Scopes = append(options.Scopes, gitea.AccessTokenScope(scope))
+	}
+	token, _, err := client.CreateAccessToken(options)
 	if err != nil {
 		t.Fatalf("make a token for %s: %v", login, err)
 	}

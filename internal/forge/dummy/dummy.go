@@ -55,6 +55,7 @@ type repository struct {
 	logs     map[string]string                 // of checks, by id
 	remote   forge.Remote
 	last     int64
+	setup
 }
 
 type item struct {
@@ -112,6 +113,7 @@ func (f *Forge) AddRepository(name string, remote forge.Remote) {
 		Repository: forge.Repository{Name: name, DefaultBranch: "main", URL: "https://forge.invalid/" + name},
 		branches:   map[string]string{}, access: map[string]forge.Access{},
 		checks: map[string]map[string]forge.Check{}, logs: map[string]string{}, remote: remote,
+		setup: setup{secrets: map[string]string{}, rights: map[forge.Right]forge.RightCheck{}},
 	}
 }
 

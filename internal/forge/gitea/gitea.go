@@ -156,7 +156,7 @@ func (f *Forge) explain(ctx context.Context, key task.Key, err error) error {
 // split returns the two parts of a repository's name.
 func split(repository string) (owner, name string, err error) {
 	owner, name, found := strings.Cut(repository, "/")
-	if !found || owner == "" || name == "" || strings.Contains(name, "/") {
+	if !found || strings.Trim(owner, ".") == "" || strings.Trim(name, ".") == "" || strings.Contains(name, "/") {
 		return "", "", task.Errorf(task.Invalid, "%q is not the name of a repository on Gitea: it is of the form owner/name", repository)
 	}
 	return owner, name, nil

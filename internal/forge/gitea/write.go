@@ -68,16 +68,7 @@ func (f *Forge) FindComment(ctx context.Context, key task.Key, marker forge.Mark
 }
 
 // labelColor is the colour of the labels that we create.
-const labelColor = "#1d76db"
-
-func (f *Forge) createLabel(ctx context.Context, repository, label string) error {
-	owner, name, err := split(repository)
-	if err != nil {
-		return err
-	}
-	_, answer, err := f.client(ctx).CreateLabel(owner, name, sdk.CreateLabelOption{Name: label, Color: labelColor})
-	return callError("create the label "+strconv.Quote(label)+" in "+repository, answer, err)
-}
+const labelColor = "1d76db"
 
 // AddLabel puts a label on an item. Gitea passes over the name of a label that
 // does not exist; then it is created.
@@ -98,7 +89,7 @@ func (f *Forge) AddLabel(ctx context.Context, key task.Key, name string) error {
 	if there, err := add(); err != nil || there {
 		return err
 	}
-	if err := f.createLabel(ctx, key.Repository, name); err != nil {
+	if _, err := f.newLabel(ctx, key.Repository, forge.Label{Name: name, Color: labelColor}); err != nil {
 		return err
 	}
 	there, err := add()

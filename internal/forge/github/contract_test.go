@@ -46,6 +46,9 @@ var usedPaths = []string{
 	"/repos/{owner}/{repo}/commits/{ref}/check-runs", "/repos/{owner}/{repo}/actions/jobs/{job_id}/logs",
 	"/repos/{owner}/{repo}/pulls/{pull_number}/merge",
 	"/repos/{owner}/{repo}/branches/{branch}", "/repos/{owner}/{repo}/git/refs",
+	"/repos/{owner}/{repo}/branches", "/repos/{owner}/{repo}/labels/{name}", "/repos/{owner}/{repo}/actions/runs",
+	"/repos/{owner}/{repo}/hooks", "/repos/{owner}/{repo}/hooks/{hook_id}",
+	"/repos/{owner}/{repo}/hooks/{hook_id}/deliveries", "/repos/{owner}/{repo}/hooks/{hook_id}/pings",
 }
 
 // contract is GitHub's own description of its interface, as far as it is used.

@@ -23,7 +23,7 @@ func handlers() map[string]func(*call) reply {
 			answer.body = object{"total_count": len(c.world.Repos), "repositories": answer.body}
 			return answer
 		},
-		"GET ": func(c *call) reply { return ok(c.repository(c.repo)) },
+		"GET ": getRepository,
 		"GET /collaborators/{username}/permission": permission,
 
 		"GET /issues":                                        listIssues,
@@ -211,6 +211,9 @@ func openPull(c *call) reply {
 	}](c)
 	invalid := func(field, code, message string) reply {
 		return refusal(422, "Validation Failed", object{"resource": "PullRequest", "field": field, "code": code, "message": message})
+	}
+	if post.Head == "" || post.Base == "" || post.Title == "" {
+		return invalid("head", "missing_field", "")
 	}
 	if c.repo.Branch(c.t, post.Head) == "" {
 		return invalid("head", "invalid", "")

@@ -3,6 +3,7 @@ package github_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -29,11 +30,17 @@ type server struct {
 	state    string // of pull requests that could be merged; "" means clean
 	only     string // the one method by which they are merged; "" means each
 	noRuns   bool   // check runs may not be read
+
+	scopes map[string]string            // of classic tokens, as GitHub lists them
+	fine   map[string]map[string]string // what fine-grained tokens were given
 }
 
 func newServer(t testing.TB) *server {
 	t.Helper()
-	s := &server{t: t, world: forgeworld.New(t, task.GitHub), contract: newContract(t), graph: newGraph(t)}
+	s := &server{
+		t: t, world: forgeworld.New(t, task.GitHub), contract: newContract(t), graph: newGraph(t),
+		scopes: map[string]string{}, fine: map[string]map[string]string{},
+	}
 	front := httptest.NewServer(s)
 	t.Cleanup(front.Close)
 	s.URL = front.URL
@@ -92,6 +99,16 @@ type call struct {
 
 func (s *server) answer(r *http.Request, route string, parameters map[string]string, body []byte) reply {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	answer := s.answerTo(token, r, route, parameters, body)
+	if scopes, classic := s.scopes[token]; classic {
+		header := map[string]string{"X-OAuth-Scopes": scopes}
+		maps.Copy(header, answer.header)
+		answer.header = header
+	}
+	return answer
+}
+
+func (s *server) answerTo(token string, r *http.Request, route string, parameters map[string]string, body []byte) reply {
 	c := &call{server: s, request: r, user: s.world.Tokens[token], param: parameters, body: body}
 	if handler := appHandlers[route]; handler != nil {
 		return handler(c, token)
@@ -113,7 +130,13 @@ func (s *server) answer(r *http.Request, route string, parameters map[string]str
 			}
 		}
 	}
+	if given, limited := s.fine[token]; limited && !mayDo(given, route) {
+		return refusal(403, "Resource not accessible by personal access token")
+	}
 	handler, known := handlers()[route]
+	if !known {
+		handler, known = setupHandlers()[route]
+	}
 	if !known {
 		s.t.Errorf("the test server does not know %q", route)
 		return refusal(500, "unknown")

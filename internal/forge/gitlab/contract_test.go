@@ -26,7 +26,7 @@ type contract struct {
 // schemaFiles are the schemas by the names that the routes use.
 var schemaFiles = map[string]string{
 	"issue": "issue.json", "merge_request": "merge_request.json", "notes": "notes.json",
-	"user": "user/basic.json", "members": "members.json",
+	"user": "user/basic.json", "members": "members.json", "hook": "project_hook.json",
 }
 
 // recordings are the recorded answers by the names that the routes use.
@@ -37,6 +37,7 @@ var recordings = map[string]string{
 	"approvals":  "projects%2F61363672%2Fmerge_requests%2F1%2Fapprovals",
 	"issue":      "projects%2F61363672%2Fissues%3Fpage=1&per_page=2&sort=asc&state=all",
 	"request":    "projects%2F61363672%2Fmerge_requests%2F1",
+	"label":      "projects%2F61363672%2Flabels%3Fpage=1&per_page=100",
 }
 
 func newContract(t testing.TB) *contract {
@@ -153,7 +154,7 @@ func (c *contract) checkOne(name string, value any) error {
 			return err
 		}
 		return c.schemas["notes"].Validate(value.(map[string]any)["notes"])
-	case "project", "award", "approvals":
+	case "project", "award", "approvals", "label":
 		return alike(c.recorded[name], value, "approved_at")
 	}
 	schema := c.schemas[name]

@@ -69,6 +69,7 @@ func routes() []route {
 		{"GET projects/:id/repository/commits/:sha/statuses", "ref stage name pipeline_id order_by sort all", "", listStatuses},
 		{"GET projects/:id/jobs/:job_id/trace", "", "", trace},
 	}
+	all = append(all, setupRoutes()...)
 	for _, item := range []string{"issues/:issue_iid", "merge_requests/:merge_request_iid"} {
 		item = "projects/:id/" + item
 		all = append(all,

@@ -34,7 +34,11 @@ type server struct {
 	mergeStatus  string           // of merge requests that could be merged; "" means mergeable
 	refuses      int              // the status with which a merge is refused; 0 means that it is not
 	noApprovedAt bool             // approvals come without their time, as of older servers
-	URL          string
+	oldServer    bool             // it tells nothing of tokens and deliveries, and tests no webhooks
+
+	scopes  map[string][]string // of tokens; those that are not here have the scope api
+	refused map[string]string   // why tokens are not taken any more
+	URL     string
 }
 
 type draft struct {
@@ -47,6 +51,7 @@ type draft struct {
 func newServer(t testing.TB) *server {
 	t.Helper()
 	s := &server{t: t, world: forgeworld.New(t, task.GitLab), contract: newContract(t), drafts: map[*forgeworld.Item][]*draft{}, awarded: map[int64]string{}}
+	s.scopes, s.refused = map[string][]string{}, map[string]string{}
 	s.world.NumbersApart = true
 	front := httptest.NewServer(s)
 	t.Cleanup(front.Close)
@@ -122,6 +127,9 @@ func (s *server) answer(r *http.Request, body []byte) reply {
 	c := &call{server: s, request: r, user: s.world.Tokens[r.Header.Get("Private-Token")], body: body}
 	if c.user == nil {
 		return refusal(401, "401 Unauthorized")
+	}
+	if refused := c.refusesToken(); refused != nil {
+		return *refused
 	}
 	route, found := c.match()
 	if !found {

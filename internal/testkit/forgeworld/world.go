@@ -2,6 +2,7 @@ package forgeworld
 
 import (
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -45,16 +46,88 @@ type User struct {
 
 // Repo is a repository. Labels has the colour by name.
 type Repo struct {
-	ID       int64
-	Name     string
-	Access   map[*User]forge.Access
-	Labels   []string
-	Items    []*Item
-	Statuses []*Status
-	Jobs     []*Job
+	ID     int64
+	Name   string
+	Access map[*User]forge.Access
+	Labels []string
+	// GroupLabels are labels of a group above the repository.
+	GroupLabels []string
+	Hooks       []*Hook
+	Items       []*Item
+	Statuses    []*Status
+	Jobs        []*Job
 
 	world  *World
 	folder string
+}
+
+// Hook is a webhook.
+type Hook struct {
+	ID       int64
+	URL      string
+	Secret   string
+	Events   []string
+	Insecure bool
+	LastAt   time.Time // of the last delivery; zero if there was none
+	// LastStatus is the status of the answer, or 0 if there was no answer.
+	LastStatus int
+}
+
+// Hook finds a webhook by its id.
+func (r *Repo) Hook(id string) *Hook {
+	for _, hook := range r.Hooks {
+		if strconv.FormatInt(hook.ID, 10) == id {
+			return hook
+		}
+	}
+	return nil
+}
+
+// AddHook adds a webhook.
+func (r *Repo) AddHook(hook Hook) *Hook {
+	hook.ID = r.world.NextID()
+	r.Hooks = append(r.Hooks, &hook)
+	return &hook
+}
+
+// RemoveHook removes a webhook.
+func (r *Repo) RemoveHook(hook *Hook) {
+	r.Hooks = slices.DeleteFunc(r.Hooks, func(other *Hook) bool { return other == hook })
+}
+
+// Deliver sends something to a webhook, and notes what came of it. The headers are those of the
+// forge.
+func (h *Hook) Deliver(t testing.TB, header map[string]string, body string) {
+	t.Helper()
+	h.LastAt, h.LastStatus = Now(), 0
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL, strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	request.Header.Set("Content-Type", "application/json")
+	for name, value := range header {
+		request.Header.Set(name, value)
+	}
+	answer, err := (&http.Client{Timeout: time.Minute}).Do(request)
+	if err != nil {
+		return // nobody is there
+	}
+	_ = answer.Body.Close()
+	h.LastStatus = answer.StatusCode
+}
+
+// HasLabel reports whether the repository or a group above it has a label.
+func (r *Repo) HasLabel(name string) bool {
+	same := func(has string) bool { return strings.EqualFold(has, name) }
+	return slices.ContainsFunc(r.Labels, same) || slices.ContainsFunc(r.GroupLabels, same)
+}
+
+// RemoveLabel removes a label from the repository, and says whether it was there.
+func (r *Repo) RemoveLabel(name string) bool {
+	before := len(r.Labels)
+	r.Labels = slices.DeleteFunc(r.Labels, func(has string) bool { return strings.EqualFold(has, name) })
+	return len(r.Labels) < before
 }
 
 // Status is a status of a commit.
@@ -272,7 +345,7 @@ func (r *Repo) FindComment(id int64) (*Item, *Comment) {
 
 // AddLabel puts a label on the item and creates it if need be.
 func (i *Item) AddLabel(actor *User, name string) {
-	if !slices.ContainsFunc(i.Repo.Labels, func(has string) bool { return strings.EqualFold(has, name) }) {
+	if !i.Repo.HasLabel(name) {
 		i.Repo.Labels = append(i.Repo.Labels, name)
 	}
 	if !slices.Contains(i.Labels, name) {

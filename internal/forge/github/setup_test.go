@@ -1,0 +1,282 @@
+package github_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/forgetest"
+	"github.com/toryo-dev/toryo/internal/forge/github"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
+	"github.com/toryo-dev/toryo/internal/testkit/forgeworld"
+)
+
+// setupFixture is a fixture in which adapters can act as others than the bot, with classic tokens.
+type setupFixture struct {
+	*forgeworld.Fixture
+	server *server
+}
+
+func newSetupFixture(t testing.TB) setupFixture {
+	t.Helper()
+	s := newServer(t)
+	return setupFixture{newFixture(t, s, s.URL), s}
+}
+
+func (f setupFixture) As(t testing.TB, repository string, access forge.Access) (adapter forge.Setup, login string) {
+	t.Helper()
+	login = f.Person(t, repository, access)
+	return f.with(t, login, "ghp_of_"+login, "repo", nil), login
+}
+
+// with returns an adapter with a token of an account: a classic one with scopes, or a fine-grained one
+// with permissions.
+func (f setupFixture) with(t testing.TB, login, token, scopes string, permissions map[string]string) *github.Forge {
+	t.Helper()
+	f.World.Lock()
+	defer f.World.Unlock()
+	f.World.Tokens[token] = f.World.User(login)
+	if permissions != nil {
+		f.server.fine[token] = permissions
+	} else {
+		f.server.scopes[token] = scopes
+	}
+	made, err := github.New(github.Options{URL: f.server.URL + apiPrefix, Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func TestSetup(t *testing.T) {
+	t.Parallel()
+	forgetest.RunSetup(t, newSetupFixture(t), forgetest.Hooks{Events: github.WebhookEvents, Parse: github.ParseWebhook})
+}
+
+// wantRights fails the test if other rights are missing than those.
+func wantRights(t testing.TB, name string, checks []forge.RightCheck, missing map[forge.Right]string) {
+	t.Helper()
+	for _, check := range checks {
+		given, is := missing[check.Right]
+		switch {
+		case is != (check.State == forge.RightMissing):
+			t.Errorf("%s: %+v", name, check)
+		case is && !strings.Contains(check.Given, given):
+			t.Errorf("%s: %s is said to be given by %q, want %q", name, check.Right, check.Given, given)
+		}
+	}
+}
+
+// The scopes of a classic token say what it may do.
+func TestRightsOfAClassicToken(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	admin := f.Person(t, repository, forge.AdminAccess)
+	const hooks = "admin:repo_hook"
+	all := map[forge.Right]string{
+		forge.ReadCode: "repo", forge.Push: "repo", forge.ReadItems: "repo", forge.CommentOn: "repo", forge.LabelItems: "repo",
+		forge.OpenPulls: "repo", forge.SetStatuses: "repo:status", forge.ReadChecks: "repo", forge.ManageHooks: hooks,
+	}
+	without := func(rights ...forge.Right) map[forge.Right]string {
+		left := map[forge.Right]string{}
+		for right, given := range all {
+			left[right] = given
+		}
+		for _, right := range rights {
+			delete(left, right)
+		}
+		return left
+	}
+	for scopes, missing := range map[string]map[forge.Right]string{
+		"repo":                         {},
+		"gist, repo, workflow":         {},
+		"":                             all,
+		"public_repo":                  all,
+		"read:user, repo:status":       without(forge.SetStatuses),
+		"write:repo_hook, repo:status": without(forge.SetStatuses, forge.ManageHooks),
+	} {
+		adapter := f.with(t, admin, "ghp_"+scopes, scopes, nil)
+		checks, err := adapter.CheckRights(t.Context(), repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantRights(t, scopes, checks, missing)
+	}
+}
+
+// What a fine-grained token may do is tried, and nothing is written by it.
+func TestRightsOfAFineGrainedToken(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	admin := f.Person(t, repository, forge.AdminAccess)
+	all := map[string]string{
+		"contents": "write", "issues": "write", "pull_requests": "write", "statuses": "write", "checks": "read", "actions": "read", "repository_hooks": "write",
+	}
+	const readsAndWrites = ": read and write"
+	for permission, missing := range map[string]map[forge.Right]string{
+		"":                    {},
+		"contents: ":          {forge.ReadCode: "Contents: read", forge.Push: "Contents" + readsAndWrites},
+		"contents:read":       {forge.Push: "Contents" + readsAndWrites},
+		"issues: ":            {forge.ReadItems: "Issues: read", forge.CommentOn: "Issues" + readsAndWrites, forge.LabelItems: "Issues" + readsAndWrites},
+		"issues:read":         {forge.CommentOn: "Issues" + readsAndWrites, forge.LabelItems: "Issues" + readsAndWrites},
+		"pull_requests: ":     {forge.ReadItems: "Pull requests: read", forge.OpenPulls: "Pull requests" + readsAndWrites},
+		"pull_requests:read":  {forge.OpenPulls: "Pull requests" + readsAndWrites},
+		"statuses:read":       {forge.SetStatuses: "Commit statuses" + readsAndWrites},
+		"checks: ":            {forge.ReadChecks: "Checks: read"},
+		"actions: ":           {forge.ReadChecks: "Actions: read"},
+		"repository_hooks: ":  {forge.ManageHooks: "Webhooks" + readsAndWrites},
+		"repository_hooks:no": {forge.ManageHooks: "Webhooks" + readsAndWrites},
+	} {
+		given := map[string]string{}
+		for name, level := range all {
+			given[name] = level
+		}
+		if name, level, found := strings.Cut(permission, ":"); found {
+			given[name] = strings.TrimSpace(level)
+		}
+		token := "github_pat_" + strings.NewReplacer(":", "_", " ", "none").Replace(permission)
+		adapter := f.with(t, admin, token, "", given)
+		checks, err := adapter.CheckRights(t.Context(), repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantRights(t, permission, checks, missing)
+		for _, check := range checks {
+			if check.State == forge.RightMissing && check.Found != "Resource not accessible by personal access token" {
+				t.Errorf("%s: GitHub is said to have said %q", permission, check.Found)
+			}
+		}
+	}
+	f.World.Lock()
+	defer f.World.Unlock()
+	if repo := f.World.Repo(repository); len(repo.Items)+len(repo.Hooks)+len(repo.Labels)+len(repo.Statuses) != 0 {
+		t.Errorf("looking has written: %+v", repo)
+	}
+}
+
+// An App may what its installation was given.
+func TestRightsOfAnInstallation(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	proxy := testkit.Faults(t, s.URL)
+	fixture := newApp(t, s, proxy.URL, time.Hour)
+	repository := fixture.Repository(t)
+	setup := fixture.Forge().(forge.Setup)
+	token := `{"token": "ghs_of_the_app", "expires_at": "` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `", "permissions": ` +
+		`{"metadata": "read", "contents": "write", "issues": "read", "pull_requests": "write", "statuses": "write", "checks": "read"}}`
+	fixture.World.Lock()
+	fixture.World.Tokens["ghs_of_the_app"] = fixture.Bot
+	fixture.World.Unlock()
+	proxy.Next(http.MethodPost, "/access_tokens", testkit.Respond(201, map[string]string{"Content-Type": "application/json"}, token))
+	checks, err := setup.CheckRights(t.Context(), repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantRights(t, "the App", checks, map[forge.Right]string{
+		forge.CommentOn: "Issues: read and write", forge.LabelItems: "Issues: read and write",
+		forge.ReadChecks: "Actions: read", forge.ManageHooks: "Webhooks: read and write",
+	})
+	for _, request := range proxy.Requests() {
+		if strings.Contains(request, "/hooks") || strings.Contains(request, "/git/refs") {
+			t.Errorf("it was tried although it was told: %s", request)
+		}
+	}
+	if _, err := setup.CheckRights(t.Context(), repository+"-not"); task.CodeOf(err) != task.NotFound || !strings.Contains(hintOf(err), "installed") {
+		t.Errorf("a repository without the App: %v", err)
+	}
+}
+
+func hintOf(err error) string {
+	if coded, found := task.AsError(err); found {
+		return coded.Hint
+	}
+	return ""
+}
+
+func TestRightsWithABadToken(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	stranger, err := github.New(github.Options{URL: f.server.URL + apiPrefix, Token: "ghp_of_nobody"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stranger.CheckRights(t.Context(), repository); task.CodeOf(err) != task.Unauthorized {
+		t.Errorf("a bad token: %v", err)
+	}
+	if _, err := stranger.Hooks(t.Context(), repository); task.CodeOf(err) != task.Unauthorized {
+		t.Errorf("a bad token: %v", err)
+	}
+}
+
+// A limit that is reached is no missing right.
+func TestRightsWhileGitHubLimits(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	login := f.Person(t, repository, forge.AdminAccess)
+	f.with(t, login, "github_pat_x", "", map[string]string{})
+	proxy := testkit.Faults(t, f.server.URL)
+	adapter, err := github.New(github.Options{URL: proxy.URL + apiPrefix, Token: "github_pat_x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy.Next(http.MethodPost, "/git/refs", testkit.Respond(403, map[string]string{"Retry-After": "5"}, `{"message": "You have exceeded a secondary rate limit"}`))
+	if _, err := adapter.CheckRights(t.Context(), repository); !forge.Temporary(err) || forge.RetryAfter(err) != 5*time.Second {
+		t.Errorf("limited: %v", err)
+	}
+}
+
+// GitHub tells how the last delivery went.
+func TestLastDelivery(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	admin, _ := f.As(t, repository, forge.AdminAccess)
+	var answer atomic.Int64
+	answer.Store(http.StatusNoContent)
+	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(answer.Load())) }))
+	hook, err := admin.CreateHook(ctx, repository, forge.HookPost{URL: listener.URL, Secret: "secret", Insecure: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := func(want int, delivered bool) {
+		t.Helper()
+		hooks, err := admin.Hooks(ctx, repository)
+		if err != nil || len(hooks) != 1 || hooks[0].LastAt.IsZero() == delivered || hooks[0].LastStatus != want {
+			t.Errorf("webhooks %+v, %v, want the status %d", hooks, err, want)
+		}
+	}
+	test := func() {
+		t.Helper()
+		if err := admin.TestHook(ctx, repository, hook.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last(0, false)
+	test()
+	last(http.StatusNoContent, true)
+	answer.Store(http.StatusUnauthorized)
+	test()
+	last(http.StatusUnauthorized, true)
+	listener.Close()
+	test()
+	last(0, true) // nobody was there
+	f.World.Lock()
+	if made := f.World.Repo(repository).Hooks[0]; made.Secret != "secret" || !made.Insecure {
+		t.Errorf("the webhook is %+v", made)
+	}
+	f.World.Unlock()
+	again := forge.HookPost{URL: listener.URL, Secret: "secret"}
+	if _, err := admin.CreateHook(ctx, repository, again); task.CodeOf(err) != task.Conflict {
+		t.Errorf("the same webhook again: %v", err)
+	}
+}
