@@ -160,8 +160,9 @@ func change(data []byte, path string, do func(*editor) error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	delete(before, path)
-	delete(now, path)
+	for _, values := range []map[string]string{before, now} {
+		maps.DeleteFunc(values, func(at, _ string) bool { return at == path || strings.HasPrefix(at, path+"[") })
+	}
 	if !maps.Equal(before, now) {
 		return nil, task.Errorf(task.Conflict, "the configuration file cannot be edited at %s without changing something else in it", path)
 	}
