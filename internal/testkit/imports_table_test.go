@@ -37,8 +37,6 @@ var importTable = map[string]row{
 	"tools/bench": {any: true, imports: []string{"phase/turntest"}, program: true},
 	"app":         {any: true},
 
-	"app/connect/connecttest": {imports: []string{"forge", "forge/dummy", "forge/gitea", "task"}, testing: true},
-
 	"endtoend":         {any: true, testing: true},
 	"endtoend/program": {any: true, testing: true},
 
@@ -139,6 +137,7 @@ var importTable = map[string]row{
 	"journal/journaltest": {imports: []string{"phase", "phase/conversation", "environment", "llm", "task"}, testing: true},
 
 	"testkit/forgeworld": {imports: []string{"forge", "task"}, testing: true},
+	"testkit/forgesetup": {imports: []string{"forge", "forge/dummy", "forge/gitea", "task"}, testing: true},
 	"testkit/gitsite":    {imports: []string{"forge", "mirror", "task"}, testing: true},
 }
 

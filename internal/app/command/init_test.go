@@ -21,11 +21,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
-	"github.com/toryo-dev/toryo/internal/app/connect/connecttest"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testkit"
+	"github.com/toryo-dev/toryo/internal/testkit/forgesetup"
 )
 
 const (
@@ -39,7 +39,7 @@ type newcomer struct {
 	folder string
 	url    string // of the forge
 	addr   string // to listen on
-	forge  *connecttest.Forge
+	forge  *forgesetup.Forge
 	shown  bytes.Buffer // to people
 	out    bytes.Buffer // with --json
 	asked  int
@@ -60,7 +60,7 @@ func newNewcomer(t *testing.T) *newcomer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &newcomer{T: t, folder: t.TempDir(), url: web.URL, addr: fmt.Sprint("127.0.0.1:", port), forge: connecttest.New(initBot, "team/app", "team/web")}
+	n := &newcomer{T: t, folder: t.TempDir(), url: web.URL, addr: fmt.Sprint("127.0.0.1:", port), forge: forgesetup.New(initBot, "team/app", "team/web")}
 	n.forge.Token = initToken
 	n.cache = t.TempDir()
 	return n

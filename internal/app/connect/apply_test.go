@@ -16,11 +16,11 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/connect"
-	"github.com/toryo-dev/toryo/internal/app/connect/connecttest"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/redact"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testkit"
+	"github.com/toryo-dev/toryo/internal/testkit/forgesetup"
 )
 
 const (
@@ -32,7 +32,7 @@ const (
 type installation struct {
 	*testing.T
 	folder string
-	forge  *connecttest.Forge
+	forge  *forgesetup.Forge
 	addr   string
 	steps  []connect.Step
 	used   bool
@@ -44,7 +44,7 @@ func newInstallation(t *testing.T) *installation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &installation{T: t, folder: t.TempDir(), forge: connecttest.New(bot, "team/app", "team/web"), addr: fmt.Sprint("127.0.0.1:", port)}
+	h := &installation{T: t, folder: t.TempDir(), forge: forgesetup.New(bot, "team/app", "team/web"), addr: fmt.Sprint("127.0.0.1:", port)}
 	h.forge.Token = token
 	return h
 }

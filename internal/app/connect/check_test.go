@@ -17,17 +17,17 @@ import (
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/app/connect"
-	"github.com/toryo-dev/toryo/internal/app/connect/connecttest"
 	"github.com/toryo-dev/toryo/internal/app/doctor"
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit/forgesetup"
 )
 
 func TestRightsOneByOne(t *testing.T) {
 	t.Parallel()
 	kind, address := connect.KindOf(task.Gitea), "https://git.example.com"
-	f := connecttest.New(bot, "team/app")
+	f := forgesetup.New(bot, "team/app")
 	check, err := connect.CheckRepository(t.Context(), f, kind, address, bot, "team/app")
 	if err != nil || !check.Usable() || len(check.Problems) > 0 || len(check.Rights) != len(forge.NeededRights) {
 		t.Errorf("with all rights: %+v, %v", check, err)

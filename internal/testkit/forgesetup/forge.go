@@ -1,6 +1,6 @@
-// Package connecttest is a forge in memory that can be set up, for tests of toryo init and of
+// Package forgesetup is a forge in memory that can be set up, for tests of toryo init and of
 // the pages that do the same.
-package connecttest
+package forgesetup
 
 import (
 	"bytes"
