@@ -64,10 +64,11 @@ func (f *Forge) CheckRights(ctx context.Context, repository string) ([]forge.Rig
 	if err != nil {
 		return nil, err
 	}
+	var found sdk.Repository
 	var checks []forge.RightCheck
 	for i, one := range trials(path) {
 		if i == 1 { // once the token is known to be good
-			if err := f.seesRepository(ctx, repository); err != nil {
+			if found, err = f.seenRepository(ctx, repository); err != nil {
 				return nil, err
 			}
 		}
@@ -75,24 +76,46 @@ func (f *Forge) CheckRights(ctx context.Context, repository string) ([]forge.Rig
 		if err != nil {
 			return nil, err
 		}
-		checks = append(checks, check)
+		checks = append(checks, withoutPulls(check, found))
 	}
 	return checks, nil
 }
 
-// seesRepository says whether the repository is there for the token. Without the scope for it that
-// is not known, and what is tried says so.
-func (f *Forge) seesRepository(ctx context.Context, repository string) error {
-	_, err := f.Repository(ctx, repository)
+// seenRepository is the repository, which has to be there for the token. Without the scope for it
+// that is not known, and what is tried says so.
+func (f *Forge) seenRepository(ctx context.Context, repository string) (sdk.Repository, error) {
+	owner, name, err := split(repository)
+	if err != nil {
+		return sdk.Repository{}, err
+	}
+	found, answer, err := f.client(ctx).GetRepo(owner, name)
+	err = callError("read the repository "+repository, answer, err)
 	switch task.CodeOf(err) {
 	case task.Forbidden:
-		return nil
+		return sdk.Repository{}, nil
 	case task.NotFound:
-		return task.Wrap(task.NotFound, err, "Gitea shows us no repository "+repository).
+		return sdk.Repository{}, task.Wrap(task.NotFound, err, "Gitea shows us no repository "+repository).
 			WithHint("check the name, and make the account a collaborator or a member of a team that has the repository")
-	default:
-		return err
 	}
+	if err != nil || found == nil {
+		return sdk.Repository{}, err
+	}
+	return *found, nil
+}
+
+// withoutPulls says more of the right to open pull requests where the repository can have none: Gitea
+// then answers as if they were switched off.
+func withoutPulls(check forge.RightCheck, found sdk.Repository) forge.RightCheck {
+	if check.Right != forge.OpenPulls || check.State != forge.RightMissing {
+		return check
+	}
+	switch {
+	case found.Empty:
+		check.Given, check.Found = "a first commit in the repository", "the repository is empty"
+	case found.Mirror:
+		check.Given, check.Found = "a repository that is no mirror of another", "the repository is a mirror"
+	}
+	return check
 }
 
 // try tries one right. An error is that Gitea does not take the token at all, or did not answer.
