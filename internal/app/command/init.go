@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -126,7 +127,13 @@ func (o *setup) shown() io.Writer {
 	return o.Stdout
 }
 
-func (o *setup) say(format string, args ...any) { fmt.Fprintf(o.shown(), format+"\n", args...) }
+// say prints lines for people. What forges, models and repositories say is among them, so that
+// what would command the terminal is dropped.
+func (o *setup) say(format string, args ...any) {
+	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
+		fmt.Fprintln(o.shown(), strings.Map(cli.Visible, line))
+	}
+}
 
 // place is where the installation is.
 type place struct {
@@ -215,6 +222,9 @@ func (o *setup) checkFlags() error {
 		if err := oneOf(flag.value, flag.allowed); err != nil {
 			return task.Errorf(task.Usage, "--%s: %v", flag.name, err)
 		}
+	}
+	if o.start == answerOnce && o.firstIssue == answerNo {
+		return task.Errorf(task.Usage, "--start once ends with the pull request of the first issue, and there is none").WithHint("give --first-issue yes")
 	}
 	if o.tokenFile == "-" && o.modelKeyFile == "-" {
 		return task.Errorf(task.Usage, "standard input holds one secret").WithHint("give the other one in a file")

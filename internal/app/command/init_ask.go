@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -141,7 +142,7 @@ func (o *setup) answer(ctx context.Context, q initQuestion) (string, error) {
 			if ctx.Err() != nil {
 				return "", interrupted()
 			}
-			o.say("  ✗ %s", oneLineOf(err))
+			o.sayWrong(err)
 			continue
 		}
 		o.said.keep(q, text)
@@ -185,7 +186,7 @@ func (o *setup) prompt(ctx context.Context, q initQuestion) (string, error) {
 	if q.usual != "" {
 		text += " [" + q.usual + "]"
 	}
-	fmt.Fprintf(o.shown(), "%s: ", text)
+	fmt.Fprintf(o.shown(), "%s: ", strings.Map(cli.Visible, text))
 	if !q.hidden {
 		return o.typed(ctx, o.terminal.line)
 	}
@@ -224,6 +225,18 @@ func oneOf(answer string, allowed []string) error {
 		}
 	}
 	return task.Errorf(task.Usage, "%q is none of %s", answer, strings.Join(names, ", "))
+}
+
+// sayWrong shows an error, and what to do about it on a line of its own.
+func (o *setup) sayWrong(err error) {
+	text, hint := oneLineOf(err), ""
+	if coded, is := task.AsError(err); is && coded.Hint != "" {
+		text, hint = strings.TrimSuffix(text, "; "+coded.Hint), coded.Hint
+	}
+	o.say("  ✗ %s", text)
+	if hint != "" {
+		o.say("    → %s", hint)
+	}
 }
 
 func oneLineOf(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

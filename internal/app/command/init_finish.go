@@ -18,6 +18,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // lookAtAddress makes sure that the server will be able to listen. Busy is that a server of
@@ -54,7 +55,12 @@ func (o *setup) answersHealthy(ctx context.Context, address string) bool {
 // printFound shows what the machine has.
 func (o *setup) printFound(found connect.Found) {
 	o.say("This machine has")
-	findings := append([]doctor.Finding{found.Git}, found.Sandboxes...)
+	findings := []doctor.Finding{found.Git}
+	for _, one := range found.Sandboxes { // one will do: who has one need not read what the others lack
+		if one.Status == doctor.OK || found.Sandbox.Status != doctor.OK {
+			findings = append(findings, one)
+		}
+	}
 	_ = doctor.Print(indented{o.shown()}, findings)
 	for _, key := range found.Keys {
 		o.say("  ✓ a key for models of %s in %s", key.Provider, key.Variable)
@@ -78,26 +84,32 @@ func (i indented) Write(text []byte) (int, error) {
 	return len(text), err
 }
 
-var rightMarks = map[forge.RightState]string{forge.RightGiven: "✓", forge.RightMissing: "✗", forge.RightUnknown: "?"}
-
 // printCheck shows what the bot may do in a repository.
 func (o *setup) printCheck(check connect.RepositoryCheck) {
 	o.say("  %s: the bot may", check.Name)
 	for _, right := range check.Rights {
-		text := connect.RightText(right.Right)
-		if right.State == forge.RightUnknown {
-			text += " (the forge does not tell)"
+		switch right.State {
+		case forge.RightGiven:
+			o.say("    ✓ %s", connect.RightText(right.Right))
+		case forge.RightUnknown:
+			o.say("    ? %s (the forge does not tell)", connect.RightText(right.Right))
+		case forge.RightMissing: // it is among the problems
 		}
-		o.say("    %s %s", rightMarks[right.State], text)
 	}
-	for _, problem := range check.Problems {
+	for at, problem := range check.Problems {
 		mark := "!"
 		if problem.Required {
 			mark = "✗"
 		}
-		o.say("    %s %s\n      → %s", mark, cli.OneLine(problem.What), problem.Fix)
+		o.say("    %s %s", mark, textfmt.Shorten(textfmt.OneLine(problem.What), maxProblem))
+		if at == len(check.Problems)-1 || check.Problems[at+1].Fix != problem.Fix {
+			o.say("      → %s", problem.Fix)
+		}
 	}
 }
+
+// maxProblem is how much of a problem is shown: forges explain at length.
+const maxProblem = 300
 
 // askFirstIssue offers a first issue in the first repository.
 func (i *interview) askFirstIssue(ctx context.Context) error {
@@ -116,11 +128,13 @@ func (i *interview) askFirstIssue(ctx context.Context) error {
 	case err != nil:
 		i.say("  ! No first issue: %s", oneLineOf(err))
 		return nil
+	case !found && i.firstIssue == answerYes:
+		return task.Errorf(task.NotFound, "nothing in %s looks like a good first issue", repository).WithHint("leave out --first-issue, and assign one of yours to %s", i.answers.Bot)
 	case !found:
 		i.say("  Nothing in %s looks like a good first issue: assign one of yours to %s.", repository, i.answers.Bot)
 		return nil
 	}
-	i.say("A good first issue in %s: %q\n  because %s", repository, suggested.Title, cli.OneLine(suggested.Why))
+	i.say("A good first issue in %s: %q\n  because %s", repository, suggested.Title, suggested.Why)
 	given := ""
 	if i.firstIssue == answerYes {
 		given = answerYes
@@ -182,7 +196,7 @@ func (i *interview) askStart(ctx context.Context) error {
 
 // askToGoOn shows what will be done.
 func (i *interview) askToGoOn(ctx context.Context) error {
-	if i.dryRun || i.yes || i.terminal == nil {
+	if i.dryRun || !i.canAsk() {
 		return nil
 	}
 	i.say("\nNow %s is written, secrets go to %s.", i.at.file, i.at.data)

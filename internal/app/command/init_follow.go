@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -31,6 +32,9 @@ func (o *setup) startAndFollow(ctx context.Context, c config.Config, i *intervie
 	defer stop()
 	p := o.Program
 	p.Stdout = o.shown()
+	if o.terminal != nil && !o.json {
+		c.Log.Level = "error" // what happens is shown in words; toryo up shows the log
+	}
 	err := o.serve(ctx, p, c, "up", func(ctx context.Context, running site.Instance) error {
 		if err := invite(ctx, p.Stdout, running); err != nil {
 			return err
@@ -48,7 +52,10 @@ func (o *setup) startAndFollow(ctx context.Context, c config.Config, i *intervie
 				stop() // the server as well
 				return err
 			}
-			if err != nil && working.Err() == nil {
+			if working.Err() != nil { // interrupted: nothing runs any more
+				return nil
+			}
+			if err != nil {
 				o.say("! %s", oneLineOf(err))
 			}
 			o.sayHowToGoOn(running, i)
@@ -56,10 +63,10 @@ func (o *setup) startAndFollow(ctx context.Context, c config.Config, i *intervie
 		})
 		return group.Wait()
 	})
-	if err != nil || i.begin != answerOnce {
+	if i.begin != answerOnce {
 		return err
 	}
-	return o.print(result)
+	return errors.Join(err, o.print(result))
 }
 
 // sayHowToGoOn says what runs, once nothing is left to follow.
@@ -77,12 +84,19 @@ func (o *setup) followIssue(ctx context.Context, running site.Instance, i *inter
 	defer stop()
 	again := time.NewTicker(waitsEvery)
 	defer again.Stop()
-	o.say("Following %s. A forge without webhooks is asked every %s.", issue.URL, running.Config.SyncInterval)
-	told := ""
+	o.say("Following %s", issue.URL)
+	if i.kind.Forge != "" {
+		o.say("  Without a webhook the forge is asked every %s, so that the first step may take that long.", running.Config.SyncInterval)
+	}
+	told, linked := "", false
 	for {
 		current, err := running.Store.TaskOf(ctx, issue.Key, task.Development)
 		if err != nil && task.CodeOf(err) != task.NotFound {
 			return "", err
+		}
+		if current.ID != "" && !linked {
+			linked = true
+			o.say("  every step is shown at %s/tasks/%s", running.URL, current.ID)
 		}
 		if text := progressText(current); text != told {
 			told = text
@@ -137,8 +151,7 @@ func (o *setup) pullOf(ctx context.Context, running site.Instance, i *interview,
 			return "", err
 		}
 	}
-	o.say("  Done, without a pull request: the comments on %s say why.", issue.URL)
-	return "", nil
+	return "", task.Errorf(task.NotFound, "the task is done, without a pull request").WithHint("the comments on %s say why", issue.URL)
 }
 
 // How often, and at which interval, the pull request of a task that is done is looked for.

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/connect"
 	"github.com/toryo-dev/toryo/internal/app/doctor"
@@ -45,7 +44,7 @@ func (i *interview) askModel(ctx context.Context) error {
 		if i.terminal == nil || i.yes || i.provider != "" || ctx.Err() != nil {
 			return failed
 		}
-		i.say("  ✗ %s", oneLineOf(failed))
+		i.sayWrong(failed)
 		likely, i.again = model, true
 	}
 }
@@ -94,7 +93,7 @@ func (i *interview) askModelName(ctx context.Context, model connect.Model, likel
 		llm := config.LLM{Provider: model.Provider, BaseURL: model.BaseURL, APIKey: model.Key.Value}
 		all, _ = connect.Models(ctx, i.client, llm) // who knows the name needs no list
 		for number, name := range all[:min(len(all), modelsShown)] {
-			i.say("  %2d  %s", number+1, cli.OneLine(name))
+			i.say("  %2d  %s", number+1, name)
 		}
 	}
 	answer, err := i.answer(ctx, initQuestion{

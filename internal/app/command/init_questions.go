@@ -29,8 +29,10 @@ type interview struct {
 	checks  []connect.RepositoryCheck
 	suggest *connect.Suggestion // the first issue, if one is to be opened
 	steps   *stepList           // what was done
-	again   bool                // the key of the model did not work
-	begin   string              // whether the server is started: yes, no or once
+
+	newToken bool   // the one that was given has not the rights, and another is wanted
+	again    bool   // the key of the model did not work
+	begin    string // whether the server is started: yes, no or once
 }
 
 // ask asks everything, in the order in which one answer needs the other. Nothing is changed.
@@ -57,12 +59,17 @@ func (i *interview) askForge(ctx context.Context) error {
 	if name == task.Board {
 		return i.askBoard(ctx)
 	}
-	for _, part := range []func(context.Context) error{i.askURL, i.askToken, i.askRepositories} {
-		if err := part(ctx); err != nil {
+	if err := i.askURL(ctx); err != nil {
+		return err
+	}
+	for {
+		if err := i.askToken(ctx); err != nil {
+			return err
+		}
+		if err := i.askRepositories(ctx); err != nil || !i.newToken {
 			return err
 		}
 	}
-	return nil
 }
 
 // keepPlace writes down where the installation is, if flags say so: the next command has to
@@ -157,12 +164,12 @@ func (i *interview) askToken(ctx context.Context) error {
 		return err
 	}
 	app := i.kind.Forge == task.GitHub && i.at.loaded.GitHub.UsesApp()
-	if secret.Value != "" || app {
+	if (secret.Value != "" || app) && !i.newToken {
 		err := i.useToken(ctx, secret)
 		if err == nil || i.terminal == nil || i.yes || i.tokenFile != "" || ctx.Err() != nil {
 			return err
 		}
-		i.say("  ✗ %s", oneLineOf(err))
+		i.sayWrong(err)
 	}
 	i.say("  A token is made at %s\n  by the account that is to be the bot. It needs %s.", i.kind.TokenPage(i.answers.URL), i.kind.Needs)
 	_, err = i.answer(ctx, initQuestion{
@@ -220,7 +227,7 @@ func (i *interview) askRepositories(ctx context.Context) error {
 			return connect.Explain(err, i.kind, i.answers.URL)
 		}
 		all = i.sorted(listed)
-		if i.terminal != nil && !i.yes {
+		if i.canAsk() {
 			for number, name := range all[:min(len(all), repositoriesShown)] {
 				i.say("  %2d  %s", number+1, name)
 			}
@@ -230,12 +237,26 @@ func (i *interview) askRepositories(ctx context.Context) error {
 		}
 	}
 	text := "Repositories to work on, by number or name"
+	i.newToken = false
 	_, err := i.answer(ctx, initQuestion{
 		text: text, flag: "repository", given: given, usual: i.likelyRepositories(all),
-		check: func(answer string) error { return i.checkRepositories(ctx, answer, all) },
+		check: func(answer string) error {
+			if answer == anotherToken && i.canAsk() {
+				i.newToken = true
+				return nil
+			}
+			return i.checkRepositories(ctx, answer, all)
+		},
 	})
 	return err
 }
+
+// anotherToken is the answer of a person whose token has not the rights: not every forge lets
+// those of a token be changed.
+const anotherToken = "token"
+
+// canAsk reports whether a person can be asked.
+func (o *setup) canAsk() bool { return o.terminal != nil && !o.yes }
 
 // sorted puts the repository of the current folder first.
 func (i *interview) sorted(listed []forge.Repository) []string {
@@ -305,7 +326,7 @@ func (i *interview) checkRepositories(ctx context.Context, answer string, all []
 		i.printCheck(check)
 		checks = append(checks, check)
 		if first == nil && !check.Usable() {
-			first = lacking(check)
+			first = i.lacking(check)
 		}
 	}
 	if first != nil {
@@ -322,7 +343,11 @@ func (i *interview) checkRepositories(ctx context.Context, answer string, all []
 }
 
 // lacking is the error of a repository in which something is missing.
-func lacking(check connect.RepositoryCheck) error {
+func (i *interview) lacking(check connect.RepositoryCheck) error {
+	if i.canAsk() { // what is missing was shown
+		return task.Errorf(task.Forbidden, "the bot cannot work in %s yet", check.Name).
+			WithHint("see to it and press Enter to look again, or write %s to give another token", anotherToken)
+	}
 	for _, problem := range check.Problems {
 		if problem.Required {
 			return task.Errorf(task.Forbidden, "%s: %s", check.Name, problem.What).WithHint("%s, then try again", problem.Fix)
