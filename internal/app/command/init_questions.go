@@ -21,7 +21,8 @@ type interview struct {
 	*setup
 	at    place
 	found connect.Found
-	busy  bool // a server runs at the address
+	busy  bool   // a server runs at the address
+	owned string // whose the data directory is, if root runs this for another user
 
 	answers connect.Answers
 	kind    connect.Kind
