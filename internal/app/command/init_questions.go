@@ -249,6 +249,9 @@ func (i *interview) askRepositories(ctx context.Context) error {
 			return i.checkRepositories(ctx, answer, all)
 		},
 	})
+	if i.newToken {
+		delete(i.said, "repository")
+	}
 	return err
 }
 
