@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -229,6 +230,9 @@ func (i *interview) askToGoOn(ctx context.Context) error {
 		return nil
 	}
 	i.say("\nNow %s is written.", i.at.file)
+	if inside, err := filepath.Rel(i.found.Folder, i.at.data); i.found.Folder != "" && err == nil && filepath.IsLocal(inside) {
+		i.say("! The data directory %s is in a git repository: name it in .gitignore, or choose another place with --data.", i.at.data)
+	}
 	if i.kind.Forge != "" || i.answers.Model.Key.Value != "" {
 		i.say("Secrets that are nowhere else yet go to %s.", i.at.data)
 	}
