@@ -38,6 +38,9 @@ func newFirstDay(t *testing.T) *firstDay {
 	return d
 }
 
+// editCall is how the model changes the file.
+const editCall = `{name: edit, arguments: {command: create, path: hello.sh, overwrite: true, new: "echo hello\n"}}`
+
 // firstDayScript is what the model says: it does what the mark in the code asks for.
 const firstDayScript = `model: script
 rules:
@@ -58,7 +61,7 @@ rules:
     answer: {text: '{"assessment": "well", "decision": "continue", "advice": "go on"}'}
   - name: write
     when: {phase: execution, turn: 1}
-    answer: {calls: [{name: edit, arguments: {command: create, path: hello.sh, overwrite: true, new: "echo hello\n"}}, {name: tick, arguments: {action: a1}}]}
+    answer: {calls: [` + editCall + `, {name: tick, arguments: {action: a1}}]}
   - name: finish
     when: {phase: execution}
     answer: {calls: [{name: finish, arguments: {summary: "It greets."}}]}
@@ -219,18 +222,18 @@ func codeOfExit(err error) task.Code {
 	return ""
 }
 
-// A task that does not come to a pull request ends toryo init with an error that says why.
-func TestInitWhoseFirstIssueFails(t *testing.T) {
+// A task that waits for a person ends toryo init where nobody is asked, with an error that says so.
+func TestInitWhoseFirstIssueWaits(t *testing.T) {
 	t.Parallel()
 	needBubblewrap(t)
 	d := newFirstDay(t)
-	d.write("script.yaml", "model: script\nrules:\n  - name: nothing\n    when: {phase: none}\n    answer: {text: none}\n")
+	d.write("script.yaml", strings.Replace(firstDayScript, editCall, `{name: ask, arguments: {question: "Whom?"}}`, 1))
 	got, err := d.run(append(d.boardRepository(), d.script()...)...)
 	if codeOfExit(err) != task.Conflict || got.Issue == "" || got.Pull != "" {
 		t.Errorf("it ended with %v and %+v: %s", err, got, d.stderr.String())
 	}
-	if !strings.Contains(d.stderr.String(), "the task is ") {
-		t.Errorf("it does not say what became of the task: %s", d.stderr.String())
+	if !strings.Contains(d.stderr.String(), "the task is paused: ") {
+		t.Errorf("it does not say that the task waits: %s", d.stderr.String())
 	}
 }
 
