@@ -62,14 +62,14 @@ func TestExplain(t *testing.T) {
 	}{
 		"a wrong token":         {&forge.Error{Err: task.Errorf(task.Unauthorized, "401"), Status: 401}, "https://git.example.com/user/settings/applications"},
 		"a right is missing":    {&forge.Error{Err: task.Errorf(task.Forbidden, "403"), Status: 403}, "write:issue"},
-		"a name":                {request(&net.OpError{Op: "dial", Err: &net.DNSError{Name: "git.example.com", IsNotFound: true}}), "git.example.com is not known here"},
+		"a name":                {request(&net.OpError{Op: "dial", Err: &net.DNSError{Name: "git.example.com", IsNotFound: true}}), `"git.example.com" cannot be resolved`},
 		"a port":                {request(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}), "nothing listens there"},
 		"a proxy":               {request(&net.OpError{Op: "proxyconnect", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}), "the proxy in HTTPS_PROXY"},
 		"a proxy with password": {request(errors.New("Proxy Authentication Required")), "user and password into HTTPS_PROXY"},
 		"a private authority":   {request(x509.UnknownAuthorityError{}), "SSL_CERT_FILE"},
-		"another name":          {request(x509.HostnameError{Certificate: new(x509.Certificate), Host: "git.example.com"}), "not for the name git.example.com"},
+		"another name":          {request(x509.HostnameError{Certificate: new(x509.Certificate), Host: "git.example.com"}), "not for git.example.com"},
 		"an old certificate":    {request(x509.CertificateInvalidError{Reason: x509.Expired}), "expired"},
-		"silence":               {request(context.DeadlineExceeded), "does not answer in time"},
+		"silence":               {request(context.DeadlineExceeded), "no answer in time"},
 		"no HTTPS":              {request(errors.New("http: server gave HTTP response to HTTPS client")), "http://"},
 	} {
 		t.Run(name, func(t *testing.T) {

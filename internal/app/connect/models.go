@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/reach"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -53,7 +54,7 @@ func Models(ctx context.Context, client *http.Client, llm config.LLM) ([]string,
 	}
 	answer, err := client.Do(request)
 	if err != nil {
-		return nil, briefly(err)
+		return nil, reach.Brief(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
