@@ -209,11 +209,17 @@ func halfDone(ctx context.Context, err error) error {
 // surroundings are what detection looks at.
 func (o *setup) surroundings(c config.Config) connect.Surroundings {
 	return connect.Surroundings{
-		Folder: o.folder, Environ: o.Environ, HTTP: o.client,
+		Folder: o.folder, Environ: o.Environ, HTTP: o.client, Choose: chooseSandbox(c, connect.AnySandbox),
 		Sandboxes: []doctor.Check{
 			doctor.ContainerEngine(cmp.Or(c.Sandbox.ContainerEngine, o.Variable("DOCKER_HOST"))), doctor.Bubblewrap, doctor.Landlock(site.LandlockVersion),
 		},
 	}
+}
+
+// chooseSandbox chooses a sandbox of a kind as an agent does, whatever the configuration says.
+func chooseSandbox(c config.Config, kind string) doctor.Choose {
+	c.Sandbox.Kind = kind
+	return site.LookForSandbox(c)
 }
 
 // checkFlags refuses values that no question would take.

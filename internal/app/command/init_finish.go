@@ -196,7 +196,7 @@ func (i *interview) askStart(ctx context.Context) error {
 		return err
 	case answer == answerOnce:
 		i.begin = answerOnce
-		return i.checkOnce()
+		return i.checkOnce(ctx)
 	case isYes(answer):
 		i.begin = answerYes
 	}
@@ -210,9 +210,9 @@ func (i *interview) ownedText() string {
 
 // checkOnce makes sure that a first issue can come to a pull request: nobody may be there to
 // see that it waits.
-func (i *interview) checkOnce() error {
+func (i *interview) checkOnce(ctx context.Context) error {
 	const once = "--start once waits for the pull request of the first issue"
-	missing := i.missingSandbox(i.answers.Sandbox)
+	missing := i.missingSandbox(ctx, i.answers.Sandbox)
 	switch {
 	case i.suggest == nil:
 		return task.Errorf(task.Usage, "%s, and there is none", once).WithHint("give --first-issue yes")

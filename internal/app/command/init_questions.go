@@ -390,29 +390,22 @@ func (i *interview) askSandbox(ctx context.Context) error {
 		return err
 	}
 	i.answers.Sandbox = answer
-	if missing := i.missingSandbox(answer); missing != "" {
+	if missing := i.missingSandbox(ctx, answer); missing != "" {
 		i.say("  ! %s\n    Tasks wait until there is one, here or on a machine with toryo agent.", missing)
 	}
 	return nil
 }
 
 // missingSandbox says what is wrong with a sandbox on this machine, or nothing.
-func (i *interview) missingSandbox(kind string) string {
-	names := map[string]string{"docker": "container engine", "bubblewrap": "bubblewrap", "landlock": "landlock"}
+func (i *interview) missingSandbox(ctx context.Context, kind string) string {
 	finding := i.found.Sandbox
-	if name := names[kind]; name != "" {
-		for _, one := range i.found.Sandboxes {
-			if one.Name == name {
-				finding = one
-			}
-		}
-	} else if kind != "auto" {
-		return "" // a cluster: toryo doctor asks it
+	if kind != connect.AnySandbox {
+		finding = doctor.Sandbox(ctx, kind, chooseSandbox(i.at.loaded, kind), i.found.Sandboxes...)
 	}
-	if finding.Status == doctor.OK {
+	if finding.Status != doctor.Missing {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s → %s", finding.Name, finding.Found, finding.Hint)
+	return strings.TrimSpace(fmt.Sprintf("%s: %s → %s %s", finding.Name, finding.Found, finding.Hint, finding.Command))
 }
 
 // askAddress asks where the server is reached, and whether the forge is to deliver webhooks.

@@ -17,6 +17,8 @@ type Surroundings struct {
 	Environ []string
 	// Sandboxes are the checks of the ways to run code apart from the machine.
 	Sandboxes []doctor.Check
+	// Choose takes the best of them for tasks from a forge, as an agent does.
+	Choose doctor.Choose
 	// HTTP asks forges what they are. It follows no redirections.
 	HTTP *http.Client
 }
@@ -33,6 +35,9 @@ type Found struct {
 	Remotes []Remote `json:"remotes,omitempty"`
 }
 
+// AnySandbox is the value of sandbox.kind that leaves the choice to the agent.
+const AnySandbox = "auto"
+
 // FoundToken is a token of a forge in the environment.
 type FoundToken struct {
 	Forge    task.Forge `json:"forge"`
@@ -43,7 +48,9 @@ type FoundToken struct {
 // hosts of git remotes are asked which forge they are.
 func Detect(ctx context.Context, at Surroundings) (Found, error) {
 	checks := doctor.Examine(ctx, append([]doctor.Check{doctor.Git}, at.Sandboxes...))
-	found := Found{Git: checks[0], Sandboxes: checks[1:], Sandbox: doctor.Sandbox(checks[1:]...), Keys: config.FindVendorKeys(at.Environ)}
+	found := Found{
+		Git: checks[0], Sandboxes: checks[1:], Sandbox: doctor.Sandbox(ctx, AnySandbox, at.Choose, checks[1:]...), Keys: config.FindVendorKeys(at.Environ),
+	}
 	for _, kind := range Kinds {
 		if variable, _ := config.FindToken(kind.Forge, kind.URL, at.Environ); variable != "" {
 			found.Tokens = append(found.Tokens, FoundToken{kind.Forge, variable})

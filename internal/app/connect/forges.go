@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -62,7 +61,7 @@ func (w *work) labelsIn(ctx context.Context, f Forge, repository string) error {
 		return w.leaveOut(ctx, what, err, "they are created when they are needed")
 	}
 	missing := slices.DeleteFunc(Labels(w.loaded, w.kind.Forge), func(label forge.Label) bool {
-		return slices.ContainsFunc(there, func(name string) bool { return strings.EqualFold(name, label.Name) })
+		return slices.ContainsFunc(there, func(name string) bool { return forge.SameLabel(w.kind.Forge, name, label.Name) })
 	})
 	if len(missing) == 0 {
 		w.Report(Step{What: what, State: Unchanged})
