@@ -28,11 +28,13 @@ type Changes struct {
 // comments, order, blank lines and line ends. A key that is there keeps its line; a new one
 // goes below the line in which the template has it commented out, or to the end of its
 // section; a new section goes to the end of the file. A key that has the value already is
-// not touched.
+// not touched. Comments between the lines of a list that gets another value go with these
+// lines; what [Written] says before has them, so that Restore brings them back.
 //
 // The text is changed line by line and is parsed again after each change: if anything but
-// the key differs then, or if the file is written in a way that lines do not show (braces,
-// anchors), nothing is changed and the error says what to write by hand.
+// the key differs then, if the key is not what it was to become, or if the file is written in
+// a way that lines do not show (braces, anchors), nothing is changed and the error says what
+// to write by hand.
 func Edit(data []byte, changes Changes) ([]byte, error) {
 	schema := keys()
 	for _, path := range slices.Sorted(maps.Keys(changes.Set)) {
@@ -46,18 +48,64 @@ func Edit(data []byte, changes Changes) ([]byte, error) {
 		if text, given := changes.Set[k.path]; given {
 			data, err = setKey(data, k, text)
 		} else if raw, given := changes.Restore[k.path]; given {
-			data, err = change(data, k.path, func(e *editor) error { return e.put(k.path, raw, false) })
+			data, err = restoreKey(data, k.path, raw)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	for _, path := range changes.Remove {
-		if data, err = change(data, path, func(e *editor) error { return e.remove(path) }); err != nil {
+		if data, err = removeKey(data, path); err != nil {
 			return nil, err
 		}
 	}
 	return append(mark, data...), nil
+}
+
+// restoreKey gives one key back the text that it had.
+func restoreKey(data []byte, path, raw string) ([]byte, error) {
+	changed, err := change(data, path, func(e *editor) error { return e.put(path, raw, false) })
+	if err == nil {
+		var now string
+		var found bool
+		if now, found, err = Written(changed, path); err == nil && (!found || now != raw) {
+			err = notEdited(path)
+		}
+	}
+	if err != nil {
+		return nil, byHand(err, path, strings.TrimSpace(raw))
+	}
+	return changed, nil
+}
+
+// removeKey takes one key out, or a section in which nothing is left.
+func removeKey(data []byte, path string) ([]byte, error) {
+	changed, err := change(data, path, func(e *editor) error { return e.remove(path) })
+	if err != nil {
+		return nil, err
+	}
+	if keys().sections[path] != nil {
+		return changed, nil // one with something in it stays
+	}
+	after, err := newEditor(changed)
+	if err != nil {
+		return nil, err
+	}
+	values, err := after.contents()
+	if err != nil {
+		return nil, err
+	}
+	for at := range values {
+		if at == path || strings.HasPrefix(at, path+"[") {
+			return nil, task.Wrap(task.Conflict, notEdited(path), cannotEdit).WithHint("take %s out by hand, and try again", path)
+		}
+	}
+	return changed, nil
+}
+
+// notEdited is that an edit has not led to what it was for.
+func notEdited(path string) error {
+	return task.Errorf(task.Conflict, "the configuration file cannot be edited at %s", path)
 }
 
 // Written is how the value of a key stands in the file: all that follows the colon, also on
@@ -123,14 +171,16 @@ func setKey(data []byte, k *key, text string) ([]byte, error) {
 		return nil, byHand(err, k.path, yamlText(k, value))
 	}
 	if now, found := after.value(k); !found || !reflect.DeepEqual(now, value) {
-		return nil, byHand(task.Errorf(task.Conflict, "the configuration file cannot be edited at %s", k.path), k.path, yamlText(k, value))
+		return nil, byHand(notEdited(k.path), k.path, yamlText(k, value))
 	}
 	return changed, nil
 }
 
+const cannotEdit = "the configuration file is written in a way that Toryo does not edit"
+
 // byHand says what a person can write where we cannot.
 func byHand(err error, path, value string) error {
-	return task.Wrap(task.Conflict, err, "the configuration file is written in a way that Toryo does not edit").
+	return task.Wrap(task.Conflict, err, cannotEdit).
 		WithHint("set %s: %s by hand, and try again", path, value)
 }
 

@@ -120,6 +120,33 @@ func TestEditRefuses(t *testing.T) {
 	}
 }
 
+// What comes from elsewhere in the file cannot be taken out, and what does not fit where it was
+// cannot be restored: nothing is changed then, and the error names the key.
+func TestEditRefusesToTakeBack(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		before  string
+		changes Changes
+	}{
+		"a merged key": {
+			before:  "github: &g\n  owner: a\ngitea:\n  <<: *g\n  url: https://a.example\n",
+			changes: Changes{Remove: []string{"gitea.owner"}},
+		},
+		"a list that is indented less than its key": {
+			before:  "gitlab:\n    bot_name: x\n",
+			changes: Changes{Restore: map[string]string{"gitlab.projects": "\n  - a/b"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := Edit([]byte(test.before), test.changes)
+			if got != nil || task.CodeOf(err) != task.Conflict || !strings.Contains(err.Error(), "by hand") {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+}
+
 // The file that "toryo config init" writes can be edited, says what was set, and is the same
 // again when that is taken out.
 func TestEditTheTemplate(t *testing.T) {
