@@ -1,20 +1,16 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/connect"
 	"github.com/toryo-dev/toryo/internal/app/doctor"
 	"github.com/toryo-dev/toryo/internal/app/site"
-	"github.com/toryo-dev/toryo/internal/redact"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -152,11 +148,7 @@ func (i *interview) askBaseURL(ctx context.Context, provider, likely string) (st
 // askKey finds the key of the model.
 func (i *interview) askKey(ctx context.Context, model connect.Model) (connect.Secret, error) {
 	if i.modelKeyFile != "" {
-		secret, err := i.readSecret(i.modelKeyFile)
-		if err != nil {
-			return secret, named("model-key-file", err)
-		}
-		return secret, nil
+		return i.secretOfFlag("model-key-file", i.modelKeyFile, "llm.api_key")
 	}
 	now := i.at.loaded.LLM
 	llm := config.LLM{Provider: model.Provider, BaseURL: model.BaseURL}
@@ -166,6 +158,9 @@ func (i *interview) askKey(ctx context.Context, model connect.Model) (connect.Se
 	if variable := llm.KeyVariable(i.Environ); variable != "" && !i.again {
 		i.say("  The key is taken from %s, which has to be set whenever the server or an agent is started.", variable)
 		return connect.Secret{Value: llm.FindKey(i.Environ), Variable: variable}, nil
+	}
+	if err := i.notOverridden("llm.api_key", ""); err != nil {
+		return connect.Secret{}, err
 	}
 	answer, err := i.answer(ctx, initQuestion{
 		text: "Key of the model (it is not shown)", flag: "model-key-file", hidden: true, optional: model.BaseURL != "",
@@ -196,36 +191,3 @@ func (i *interview) tryModel(ctx context.Context, model connect.Model) doctor.Fi
 		return fmt.Sprintf("answered after %s", answered.took), nil
 	})
 }
-
-// maxSecretFile is far beyond any token or key.
-const maxSecretFile = 64 << 10
-
-// readSecret reads the file of a flag, or standard input. A file stays where it is, and the
-// configuration names it.
-func (o *setup) readSecret(file string) (connect.Secret, error) {
-	if file == "-" {
-		line, err := readLine(o.Stdin)
-		if value := strings.TrimSpace(line); err == nil && value != "" {
-			return connect.Secret{Value: redact.Secret(value)}, nil
-		}
-		return connect.Secret{}, task.Errorf(task.Usage, "there is no secret on standard input")
-	}
-	opened, err := os.Open(file)
-	if err != nil {
-		return connect.Secret{}, task.Wrap(task.Usage, err, "the file cannot be read")
-	}
-	defer func() { _ = opened.Close() }() // nothing was written
-	content, err := io.ReadAll(io.LimitReader(opened, maxSecretFile+1))
-	value := strings.TrimSpace(string(content))
-	switch {
-	case err != nil:
-		return connect.Secret{}, task.Wrap(task.Usage, err, "the file cannot be read")
-	case value == "" || len(content) > maxSecretFile || strings.ContainsAny(value, "\r\n"):
-		return connect.Secret{}, task.Errorf(task.Usage, "%s does not hold one secret and nothing else", file)
-	}
-	full, err := filepath.Abs(file)
-	return connect.Secret{Value: redact.Secret(value), File: cmp.Or(full, file)}, err
-}
-
-// secretOf is a secret as it was typed.
-func secretOf(typed string) redact.Secret { return redact.Secret(strings.TrimSpace(typed)) }

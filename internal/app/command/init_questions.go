@@ -160,35 +160,43 @@ func (i *interview) checkURL(ctx context.Context, address string) error {
 
 // askToken finds the token, and asks the forge whose it is.
 func (i *interview) askToken(ctx context.Context) error {
-	secret, err := i.knownToken()
-	if err != nil {
-		return err
-	}
-	app := i.kind.Forge == task.GitHub && i.at.loaded.GitHub.UsesApp()
-	if (secret.Value != "" || app) && !i.newToken {
-		err := i.useToken(ctx, secret)
-		if err == nil || i.terminal == nil || i.yes || i.tokenFile != "" || ctx.Err() != nil {
+	if !i.newToken {
+		if used, err := i.useKnownToken(ctx); used || err != nil {
 			return err
 		}
-		i.sayWrong(err)
+	}
+	if err := i.notOverridden(string(i.kind.Forge)+".token", ""); err != nil {
+		return err
 	}
 	i.say("  A token is made at %s\n  by the account that is to be the bot. It needs %s.", i.kind.TokenPage(i.answers.URL), i.kind.Needs)
-	_, err = i.answer(ctx, initQuestion{
+	_, err := i.answer(ctx, initQuestion{
 		text: "Access token of the bot (it is not shown)", flag: "token-file", hidden: true,
 		check: func(answer string) error { return i.useToken(ctx, connect.Secret{Value: secretOf(answer)}) },
 	})
 	return err
 }
 
+// useKnownToken uses the token that need not be asked for, or the GitHub App that is configured,
+// if there is one. Where a person can give another, that it does not work is no error.
+func (i *interview) useKnownToken(ctx context.Context) (used bool, err error) {
+	secret, err := i.knownToken()
+	app := i.kind.Forge == task.GitHub && i.at.loaded.GitHub.UsesApp()
+	if err != nil || secret.Value == "" && !app {
+		return false, err
+	}
+	err = i.useToken(ctx, secret)
+	if err == nil || !i.canAsk() || i.tokenFile != "" || ctx.Err() != nil {
+		return err == nil, err
+	}
+	i.sayWrong(err)
+	return false, nil
+}
+
 // knownToken is the token that need not be asked for: that of the flag, of the configuration
 // or of the environment.
 func (i *interview) knownToken() (connect.Secret, error) {
 	if i.tokenFile != "" {
-		secret, err := i.readSecret(i.tokenFile)
-		if err != nil {
-			return secret, named("token-file", err)
-		}
-		return secret, nil
+		return i.secretOfFlag("token-file", i.tokenFile, string(i.kind.Forge)+".token")
 	}
 	account := i.at.loaded.Account(i.kind.Forge)
 	if account.Credentials && strings.EqualFold(strings.TrimSuffix(account.URL, "/"), i.answers.URL) {

@@ -44,6 +44,7 @@ type newcomer struct {
 	out    bytes.Buffer // with --json
 	asked  int
 	cache  string          // of the user
+	env    []string        // variables
 	before func(asked int) // each answer
 }
 
@@ -74,7 +75,7 @@ func (n *newcomer) run(lines []string, flags ...string) error {
 	n.shown.Reset()
 	n.out.Reset()
 	n.asked = 0
-	p := site.Program{Stdin: strings.NewReader(initToken + "\n"), Stdout: &n.shown, Stderr: &n.shown, Now: time.Now}
+	p := site.Program{Stdin: strings.NewReader(initToken + "\n"), Stdout: &n.shown, Stderr: &n.shown, Now: time.Now, Environ: n.env}
 	o := setup{
 		Program: p, client: forge.HTTPClient(nil), folder: n.folder, wait: 10 * time.Second, cache: n.cache,
 		open: func(c config.Config, _ task.Forge) (forge.Forge, error) {

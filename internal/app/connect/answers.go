@@ -93,7 +93,8 @@ func (a Answers) settings(loaded config.Config) map[string]string {
 }
 
 // obsolete are keys that would contradict the answers: the file of a secret that comes from
-// elsewhere now, and what was said about another model.
+// elsewhere now, a GitHub App in whose place there is a token, and what was said about another
+// model.
 func (a Answers) obsolete(set map[string]string) []string {
 	var keys []string
 	without := func(key string, is bool) {
@@ -102,6 +103,10 @@ func (a Answers) obsolete(set map[string]string) []string {
 		}
 	}
 	without(string(a.Forge)+".token_file", a.Token.Variable != "")
+	replaced := a.Forge == task.GitHub && a.Token.Value != "" && !a.Token.Configured
+	for _, key := range []string{"github.app_id", "github.app_installation_id", "github.app_private_key_file"} {
+		without(key, replaced)
+	}
 	if a.Model.Provider != "" {
 		without("llm.api_key_file", !a.Model.Key.Configured)
 		without("llm.model", a.Model.Name == "")

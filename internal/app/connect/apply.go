@@ -3,11 +3,9 @@ package connect
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -67,7 +65,9 @@ type work struct {
 	text    []byte        // of the configuration file
 	loaded  config.Config // as it is before
 	kind    Kind
-	secret  redact.Secret // of webhooks
+	changes config.Changes // of the configuration file
+	files   []secretFile   // that hold secrets which are nowhere else
+	secret  redact.Secret  // of webhooks
 }
 
 // Apply makes the installation what the answers say. It can be repeated: what is there already
@@ -76,6 +76,9 @@ type work struct {
 func (i *Installer) Apply(ctx context.Context, answers Answers) error {
 	w, err := i.begin(answers)
 	if err != nil {
+		return err
+	}
+	if err := i.tidy(); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context) error{w.secrets, w.imports, w.repositories, w.labels, w.hooks} {
@@ -111,29 +114,10 @@ func (i *Installer) begin(answers Answers) (*work, error) {
 		r.NewConfig = true
 	}
 	r.Config = i.ConfigFile
-	return w, w.checkConfig()
-}
-
-// checkConfig makes sure that the configuration will be right. The files with secrets that are
-// about to be written are left out: they are not there yet, or not there any more.
-func (w *work) checkConfig() error {
-	set := w.answers.settings(w.loaded)
-	changes := config.Changes{Set: set, Remove: w.answers.obsolete(set)}
-	if !w.answers.Token.stays() {
-		changes.Remove = append(changes.Remove, string(w.kind.Forge)+".token_file")
+	if err := w.plan(); err != nil {
+		return nil, err
 	}
-	if !w.answers.Model.Key.stays() {
-		changes.Remove = append(changes.Remove, "llm.api_key_file")
-	}
-	if w.answers.Webhook && w.kind.Forge != "" {
-		changes.Remove = append(changes.Remove, string(w.kind.Forge)+".webhook_secret_file")
-	}
-	edited, err := config.Edit(w.text, changes)
-	if err != nil {
-		return err
-	}
-	_, report := config.LoadText(w.ConfigFile, edited, w.Environ, w.Overrides)
-	return report.Err()
+	return w, w.check()
 }
 
 // do does something, unless it is a dry run, and reports it.
@@ -154,79 +138,22 @@ func (w *work) do(what string, effect func() error) error {
 
 // secrets writes the files with secrets and the configuration that names them.
 func (w *work) secrets(context.Context) error {
-	set := w.answers.settings(w.loaded)
-	section := string(w.answers.Forge)
-	for _, one := range []struct {
-		key, file string
-		secret    Secret
-	}{
-		{section + ".token_file", section + "-token", w.answers.Token},
-		{"llm.api_key_file", "llm-api-key", w.answers.Model.Key},
-	} {
-		if err := w.writeSecret(set, one.key, one.file, one.secret); err != nil {
+	for _, file := range w.files {
+		if err := w.writeSecret(file); err != nil {
 			return err
 		}
 	}
-	if err := w.webhookSecret(set); err != nil {
-		return err
-	}
-	return w.writeConfig(set)
+	return w.writeConfig()
 }
 
-// writeSecret sets the key of a file with a secret, and writes the file if the secret is
-// nowhere else.
-func (w *work) writeSecret(set map[string]string, key, name string, secret Secret) error {
-	path := secret.File
-	if !secret.stays() {
-		path = filepath.Join(w.DataDir, secretFolder, name)
-	}
-	if path == "" {
+// writeSecret writes a file with a secret, unless it holds it.
+func (w *work) writeSecret(file secretFile) error {
+	if file.same {
+		w.Report(Step{What: "secret in " + file.path, State: Unchanged})
 		return nil
 	}
-	named, err := inConfig(w.ConfigFile, path)
-	if err != nil {
-		return err
-	}
-	set[key] = named
-	if secret.stays() {
-		return nil
-	}
-	now, err := readSecret(path)
-	if err != nil {
-		return err
-	}
-	if now == secret.Value.Reveal() {
-		w.Report(Step{What: "secret in " + path, State: Unchanged})
-		return nil
-	}
-	addOnce(&w.record.Secrets, path)
-	return w.do("secret written to "+path, func() error { return writeSecret(path, secret.Value.Reveal()) })
-}
-
-// webhookSecret finds the secret of webhooks, or makes one.
-func (w *work) webhookSecret(set map[string]string) error {
-	if !w.answers.Webhook || w.kind.Forge == "" {
-		return nil
-	}
-	if w.secret = webhookSecretOf(w.loaded, w.kind.Forge); w.secret != "" {
-		return nil
-	}
-	// The file may be there without a key that names it: from an Apply that was cut short.
-	name := string(w.kind.Forge) + "-webhook-secret"
-	path := filepath.Join(w.DataDir, secretFolder, name)
-	made, err := readSecret(path)
-	if err != nil {
-		return err
-	}
-	if made == "" {
-		random := make([]byte, 32)
-		if _, err := io.ReadFull(w.Random, random); err != nil {
-			return task.Wrap(task.Internal, err, "no secret can be made")
-		}
-		made = hex.EncodeToString(random)
-	}
-	w.secret = redact.Secret(made)
-	return w.writeSecret(set, string(w.kind.Forge)+".webhook_secret_file", name, Secret{Value: w.secret})
+	addOnce(&w.record.Secrets, file.path)
+	return w.do("secret written to "+file.path, func() error { return writeSecret(file.path, file.secret.Reveal()) })
 }
 
 // TokenOf is the token that is configured.
@@ -256,9 +183,8 @@ func webhookSecretOf(c config.Config, of task.Forge) redact.Secret {
 }
 
 // writeConfig changes keys in the configuration file.
-func (w *work) writeConfig(set map[string]string) error {
-	changes := config.Changes{Set: set, Remove: w.answers.obsolete(set)}
-	edited, err := config.Edit(w.text, changes)
+func (w *work) writeConfig() error {
+	edited, err := config.Edit(w.text, w.changes)
 	if err != nil {
 		return err
 	}
@@ -270,7 +196,7 @@ func (w *work) writeConfig(set map[string]string) error {
 		w.Report(Step{What: w.ConfigFile, State: Unchanged})
 		return nil
 	}
-	changed, err := w.noteKeys(changes)
+	changed, err := w.noteKeys(w.changes)
 	if err != nil {
 		return err
 	}

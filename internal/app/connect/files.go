@@ -16,6 +16,36 @@ import (
 // maxFile is far beyond any file that is read here.
 const maxFile = 1 << 20
 
+// draftName is how a file is called that becomes another when it is whole.
+const draftName = ".toryo-init-*.tmp"
+
+// removeDrafts removes what a WriteWhole has left behind that was killed: a secret may be in it.
+func removeDrafts(folders ...string) error {
+	for _, folder := range folders {
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			continue // it is not there, or not ours
+		}
+		for _, entry := range entries {
+			if is, err := filepath.Match(draftName, entry.Name()); err != nil || !is || !entry.Type().IsRegular() {
+				continue
+			}
+			if err := os.Remove(filepath.Join(folder, entry.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return task.Wrap(task.DataDir, err, "what an interrupted toryo init has left cannot be removed")
+			}
+		}
+	}
+	return nil
+}
+
+// tidy removes drafts in all folders that are written to.
+func (i *Installer) tidy() error {
+	if i.DryRun {
+		return nil
+	}
+	return removeDrafts(i.DataDir, filepath.Join(i.DataDir, secretFolder), filepath.Dir(i.ConfigFile))
+}
+
 // WriteWhole writes a file so that it is there whole or not at all, also after a power cut. A
 // link keeps pointing where it does. What root writes belongs to the owner of what it replaces,
 // or of the folder that it is in.
@@ -23,7 +53,7 @@ func WriteWhole(path string, content []byte, mode fs.FileMode) (err error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
-	draft, err := os.CreateTemp(filepath.Dir(path), ".toryo-*")
+	draft, err := os.CreateTemp(filepath.Dir(path), draftName)
 	if err != nil {
 		return err
 	}
@@ -81,6 +111,12 @@ func modeOf(path string, usual fs.FileMode) fs.FileMode {
 // secretFolder is where the files with secrets are, in the data directory.
 const secretFolder = "secrets"
 
+// ignoreFile and ignoreAll keep the secrets out of a repository that the data directory is in.
+const (
+	ignoreFile = ".gitignore"
+	ignoreAll  = "*\n"
+)
+
 // makeFolder makes a folder for nobody else to read, unless it is there.
 func makeFolder(path string) error {
 	if err := makeFolderIn(filepath.Dir(path), filepath.Base(path)); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -114,8 +150,11 @@ func writeSecret(path, secret string) error {
 	if err := os.Chmod(folder, 0o700); err != nil {
 		return task.Wrap(task.DataDir, err, "the folder of the secrets cannot be closed to others")
 	}
-	if err := WriteWhole(filepath.Join(folder, ".gitignore"), []byte("*\n"), 0o600); err != nil {
-		return task.Wrap(task.DataDir, err, "the folder of the secrets cannot be written to")
+	ignore := filepath.Join(folder, ignoreFile)
+	if _, err := os.Lstat(ignore); errors.Is(err, fs.ErrNotExist) {
+		if err := WriteWhole(ignore, []byte(ignoreAll), 0o600); err != nil {
+			return task.Wrap(task.DataDir, err, "the folder of the secrets cannot be written to")
+		}
 	}
 	if err := WriteWhole(path, []byte(secret+"\n"), 0o600); err != nil {
 		return task.Wrap(task.DataDir, err, "a secret cannot be written")
@@ -123,13 +162,13 @@ func writeSecret(path, secret string) error {
 	return nil
 }
 
-// readSecret reads a file with a secret; empty if there is none.
-func readSecret(path string) (string, error) {
-	content, _, err := readBounded(path)
+// readSecret reads a file with a secret; there is false if it does not exist.
+func readSecret(path string) (secret string, there bool, err error) {
+	content, there, err := readBounded(path)
 	if err != nil {
-		return "", task.Wrap(task.DataDir, err, "a secret cannot be read")
+		return "", there, task.Wrap(task.DataDir, err, "a secret cannot be read")
 	}
-	return string(bytes.TrimRight(content, "\r\n")), nil
+	return string(bytes.TrimRight(content, "\r\n")), there, nil
 }
 
 // removeSecret removes a file with a secret, and its folder when that is empty then.
@@ -139,10 +178,14 @@ func removeSecret(path string) error {
 	}
 	folder := filepath.Dir(path)
 	left, err := os.ReadDir(folder)
-	if err != nil || filepath.Base(folder) != secretFolder || len(left) != 1 || left[0].Name() != ".gitignore" {
+	if err != nil || filepath.Base(folder) != secretFolder || len(left) != 1 || left[0].Name() != ignoreFile {
 		return nil //nolint:nilerr // a folder that stays does no harm
 	}
-	if err := errors.Join(os.Remove(filepath.Join(folder, ".gitignore")), os.Remove(folder)); err != nil {
+	ignore := filepath.Join(folder, ignoreFile)
+	if content, _, err := readBounded(ignore); err != nil || string(content) != ignoreAll {
+		return nil //nolint:nilerr // it is not ours
+	}
+	if err := errors.Join(os.Remove(ignore), os.Remove(folder)); err != nil {
 		return task.Wrap(task.DataDir, err, "the folder of the secrets cannot be removed")
 	}
 	return nil

@@ -30,6 +30,9 @@ func (i *Installer) Remove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := i.tidy(); err != nil {
+		return err
+	}
 	if r.empty() {
 		i.Report(Step{What: "what toryo init has made", State: Unchanged, Detail: "there is nothing to undo according to " + r.path})
 		return nil
