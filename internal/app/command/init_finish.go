@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -135,7 +136,8 @@ func (i *interview) askFirstIssue(ctx context.Context) error {
 		i.say("  Nothing in %s looks like a good first issue: assign one of yours to %s.", repository, i.answers.Bot)
 		return nil
 	}
-	i.say("A good first issue in %s: %q\n  because %s", repository, suggested.Title, suggested.Why)
+	i.say("A good first issue in %s: %q\n  because %s. It would say:", repository, suggested.Title, suggested.Why)
+	i.say("  | %s", strings.ReplaceAll(suggested.Body, "\n", "\n  | "))
 	given := ""
 	if i.firstIssue == answerYes {
 		given = answerYes
@@ -149,20 +151,23 @@ func (i *interview) askFirstIssue(ctx context.Context) error {
 	return err
 }
 
-// suggestion looks through the repository: in the current folder if that is it, else in a copy.
-func (i *interview) suggestion(ctx context.Context, repository string) (connect.Suggestion, bool, error) {
+// suggestion looks through the repository as the forge has it. For the board that is what is
+// committed in the current folder, which goes there.
+func (i *interview) suggestion(ctx context.Context, repository string) (made connect.Suggestion, found bool, err error) {
 	table, err := site.EnvironmentsOf(i.at.loaded)
 	if err != nil {
-		return connect.Suggestion{}, false, err
+		return made, false, err
 	}
-	if i.answers.Import != "" || i.found.Folder != "" && strings.EqualFold(i.repositoryHere(), repository) {
-		return connect.Suggest(table, i.found.Folder)
+	var folder string
+	if i.answers.Forge == task.Board {
+		folder, err = connect.FetchFolder(ctx, i.answers.Import)
+	} else {
+		folder, err = connect.Fetch(ctx, i.forge, repository)
 	}
-	folder, err := connect.Fetch(ctx, i.forge, repository)
 	if err != nil {
-		return connect.Suggestion{}, false, err
+		return made, false, err
 	}
-	defer func() { _ = connect.Discard(folder) }()
+	defer func() { err = errors.Join(err, connect.Discard(folder)) }()
 	return connect.Suggest(table, folder)
 }
 

@@ -337,11 +337,7 @@ func TestInitYesOnATerminal(t *testing.T) {
 // Where the pull request is waited for, what it would wait for in vain is an error at once.
 func TestInitOnceNeedsEverything(t *testing.T) {
 	t.Parallel()
-	script := filepath.Join(t.TempDir(), "script.yaml")
-	if err := os.WriteFile(script, []byte("model: none\nrules:\n  - name: anything\n    answer: {text: \"yes\"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	model := []string{"--provider", "script", "--script", script}
+	model := scriptedModel(t)
 	for name, test := range map[string]struct {
 		flags []string
 		code  task.Code
@@ -356,11 +352,7 @@ func TestInitOnceNeedsEverything(t *testing.T) {
 			t.Parallel()
 			n := newNewcomer(t)
 			n.write("toryo.yaml", "sandbox:\n  container_engine: unix:///nonexistent/engine.sock\n")
-			n.write("README.md", "# App\n")
-			n.write("app.sh", "# TODO: greet everybody who comes\n")
-			n.git("init", "-q", "-b", "main")
-			n.git("add", ".")
-			n.git("-c", "user.name=ann", "-c", "user.email=ann@example.com", "commit", "-q", "-m", "first")
+			n.committed()
 			before := n.files()
 			err := n.run(nil, append([]string{"--forge", "board", "--repository", "team/app", "--sandbox", "auto", "--start", "once"}, test.flags...)...)
 			if task.CodeOf(err) != test.code || !strings.Contains(err.Error(), test.want) {

@@ -235,6 +235,47 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
+// An issue may quote files: only those that are committed are looked at, as they are committed.
+func TestSuggestWhatIsCommitted(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	write := func(name, content string) {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(args ...string) {
+		command := exec.CommandContext(t.Context(), "git", args...)
+		command.Dir = folder
+		if said, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
+	}
+	write("README.md", "# App\n")
+	write("b.sh", "# TODO: greet everybody who comes\n")
+	write(".gitignore", "c.sh\n")
+	run("init", "-q")
+	run("add", ".")
+	run("-c", "user.name=ann", "-c", "user.email=ann@example.com", "commit", "-q", "-m", "first")
+	write("a.sh", "# TODO: the password is hunter2 until May\n")                                    // untracked
+	write("c.sh", "# TODO: the password is hunter2 until May\n")                                    // ignored
+	write("b.sh", "# TODO: the password is hunter2 until May\n# TODO: greet everybody who comes\n") // changed
+	copied, err := connect.FetchFolder(t.Context(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, found, err := connect.Suggest(environment.BuiltIn(), copied)
+	if err != nil || !found || made.Title != "See to the TODO in b.sh" || !strings.Contains(made.Body, "greet everybody") || strings.Contains(made.Body, "hunter2") {
+		t.Errorf("suggested %+v, %t, %v", made, found, err)
+	}
+	if err := connect.Discard(copied); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(copied); !os.IsNotExist(err) {
+		t.Errorf("the copy stays: %v", err)
+	}
+}
+
 // The first issue is opened once, also when the answer was lost. The forge has its title without
 // what would mention people.
 func TestFirstIssueOnce(t *testing.T) {

@@ -36,8 +36,9 @@ const (
 	maxDepth    = 8         // folders
 )
 
-// Suggest looks through the files of a repository for a first task. False means that nothing
-// was found that would be honest to ask for.
+// Suggest looks through the files of a repository for a first task. The issue may quote them, so
+// the folder has to be one of [Fetch] or [FetchFolder], without files that are not in git. False
+// means that nothing was found that would be honest to ask for.
 func Suggest(table *environment.Table, folder string) (Suggestion, bool, error) {
 	files, err := workdir.Open(folder)
 	if err != nil {
@@ -227,17 +228,31 @@ const fetching = 2 * time.Minute
 const maxFetched = 1 << 30
 
 // Fetch makes a copy of a repository's files, without its history, in a new folder. The caller
-// removes it.
+// removes it with [Discard].
 func Fetch(ctx context.Context, f Forge, repository string) (folder string, err error) {
+	at, err := f.Remote(ctx, repository)
+	if err != nil {
+		return "", err
+	}
+	return fetchFrom(ctx, git.Remote{URL: at.URL, Username: at.Username, Password: at.Password}, repository)
+}
+
+// FetchFolder is [Fetch] for a git repository on this machine: what is committed at its HEAD. What
+// is in the folder besides is nobody else's business.
+func FetchFolder(ctx context.Context, from string) (folder string, err error) {
+	full, err := filepath.Abs(from)
+	if err != nil {
+		return "", task.Wrap(task.NotFound, err, "the repository cannot be found")
+	}
+	return fetchFrom(ctx, git.Remote{URL: full}, full)
+}
+
+func fetchFrom(ctx context.Context, remote git.Remote, name string) (folder string, err error) {
 	program, err := git.Find()
 	if err != nil {
 		return "", err
 	}
 	program.MaxFile = maxFetched
-	at, err := f.Remote(ctx, repository)
-	if err != nil {
-		return "", err
-	}
 	parent, err := os.MkdirTemp("", "toryo-init-")
 	if err != nil {
 		return "", task.Wrap(task.DataDir, err, "no folder for a copy of the repository can be made")
@@ -245,16 +260,15 @@ func Fetch(ctx context.Context, f Forge, repository string) (folder string, err 
 	ctx, cancel := context.WithTimeout(ctx, fetching)
 	defer cancel()
 	folder = filepath.Join(parent, "files")
-	remote := git.Remote{URL: at.URL, Username: at.Username, Password: at.Password}
 	_, err = program.Run(ctx, git.Command{Remote: &remote, Args: []string{
-		"clone", "--quiet", "--depth=1", "--no-tags", "--single-branch", "--template=", "--end-of-options", remote.URL, folder,
+		"clone", "--quiet", "--no-local", "--depth=1", "--no-tags", "--single-branch", "--template=", "--end-of-options", remote.URL, folder,
 	}})
 	if err != nil {
 		_ = os.RemoveAll(parent)
-		return "", task.Wrap(task.Unavailable, err, "cannot fetch "+repository)
+		return "", task.Wrap(task.Unavailable, err, "cannot fetch "+name)
 	}
 	return folder, nil
 }
 
-// Discard removes what [Fetch] has made.
+// Discard removes what [Fetch] or [FetchFolder] has made.
 func Discard(folder string) error { return os.RemoveAll(filepath.Dir(folder)) }
