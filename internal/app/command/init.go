@@ -182,6 +182,10 @@ func (o *setup) run(ctx context.Context) error {
 		return err
 	}
 	o.printFound(found)
+	if o.url == "" && o.forge != string(task.Board) { // else it makes no difference
+		found.Remotes = connect.RecogniseRemotes(ctx, o.client, found.Remotes)
+	}
+	o.printRemotes(found.Remotes)
 	kept := o.draftFile(at)
 	o.earlier, o.said = readDraft(kept), draft{}
 	i := &interview{setup: o, at: at, found: found, busy: busy, owned: connect.OtherOwner(at.data)}
@@ -209,7 +213,7 @@ func halfDone(ctx context.Context, err error) error {
 // surroundings are what detection looks at.
 func (o *setup) surroundings(c config.Config) connect.Surroundings {
 	return connect.Surroundings{
-		Folder: o.folder, Environ: o.Environ, HTTP: o.client, Choose: chooseSandbox(c, connect.AnySandbox),
+		Folder: o.folder, Environ: o.Environ, Choose: chooseSandbox(c, connect.AnySandbox),
 		Sandboxes: []doctor.Check{
 			doctor.ContainerEngine(cmp.Or(c.Sandbox.ContainerEngine, o.Variable("DOCKER_HOST"))), doctor.Bubblewrap, doctor.Landlock(site.LandlockVersion),
 		},

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,8 +69,16 @@ func (o *setup) printFound(found connect.Found) {
 	for _, token := range found.Tokens {
 		o.say("  ✓ a token for %s in %s", token.Forge, token.Variable)
 	}
-	for _, remote := range found.Remotes {
-		o.say("  ✓ the git remote %s: %s on %s (%s)", cli.OneLine(remote.Name), cli.OneLine(remote.Repository), cli.OneLine(remote.URL), cmp.Or(string(remote.Forge), "of an unknown sort"))
+}
+
+// printRemotes shows where the current folder comes from.
+func (o *setup) printRemotes(remotes []connect.Remote) {
+	for _, remote := range remotes {
+		sort := ""
+		if remote.Forge != "" {
+			sort = " (" + string(remote.Forge) + ")"
+		}
+		o.say("  ✓ the git remote %s: %s on %s%s", cli.OneLine(remote.Name), cli.OneLine(remote.Repository), cli.OneLine(remote.URL), sort)
 	}
 	o.say("")
 }

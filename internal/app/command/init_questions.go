@@ -135,7 +135,10 @@ func (i *interview) askURL(ctx context.Context) error {
 		text: "Address of " + i.kind.Title, flag: "url", given: i.url, usual: i.likelyURL(),
 		check: func(answer string) error { return i.checkURL(ctx, answer) },
 	})
-	i.answers.URL = strings.TrimSuffix(answer, "/")
+	i.answers.URL = connect.Address(answer)
+	if err == nil && connect.Unencrypted(i.answers.URL) {
+		i.say("  ! The token goes to %s unencrypted: give an address that begins with https:// if there is one.", i.answers.URL)
+	}
 	return err
 }
 
@@ -144,7 +147,7 @@ func (i *interview) checkURL(ctx context.Context, address string) error {
 	if err := config.CheckValue(string(i.kind.Forge)+".url", address); err != nil {
 		return err
 	}
-	known, err := connect.Recognise(ctx, i.client, address)
+	known, err := connect.Recognise(ctx, i.client, connect.Address(address))
 	if err != nil {
 		return err
 	}
@@ -155,72 +158,6 @@ func (i *interview) checkURL(ctx context.Context, address string) error {
 	if known.Version != "" {
 		i.say("  ✓ %s %s", i.kind.Title, known.Version)
 	}
-	return nil
-}
-
-// askToken finds the token, and asks the forge whose it is.
-func (i *interview) askToken(ctx context.Context) error {
-	if !i.newToken {
-		if used, err := i.useKnownToken(ctx); used || err != nil {
-			return err
-		}
-	}
-	if err := i.notOverridden(string(i.kind.Forge)+".token", ""); err != nil {
-		return err
-	}
-	i.say("  A token is made at %s\n  by the account that is to be the bot. It needs %s.", i.kind.TokenPage(i.answers.URL), i.kind.Needs)
-	_, err := i.answer(ctx, initQuestion{
-		text: "Access token of the bot (it is not shown)", flag: "token-file", hidden: true,
-		check: func(answer string) error { return i.useToken(ctx, connect.Secret{Value: secretOf(answer)}) },
-	})
-	return err
-}
-
-// useKnownToken uses the token that need not be asked for, or the GitHub App that is configured,
-// if there is one. Where a person can give another, that it does not work is no error.
-func (i *interview) useKnownToken(ctx context.Context) (used bool, err error) {
-	secret, err := i.knownToken()
-	app := i.kind.Forge == task.GitHub && i.at.loaded.GitHub.UsesApp()
-	if err != nil || secret.Value == "" && !app {
-		return false, err
-	}
-	err = i.useToken(ctx, secret)
-	if err == nil || !i.canAsk() || i.tokenFile != "" || ctx.Err() != nil {
-		return err == nil, err
-	}
-	i.sayWrong(err)
-	return false, nil
-}
-
-// knownToken is the token that need not be asked for: that of the flag, of the configuration
-// or of the environment.
-func (i *interview) knownToken() (connect.Secret, error) {
-	if i.tokenFile != "" {
-		return i.secretOfFlag("token-file", i.tokenFile, string(i.kind.Forge)+".token")
-	}
-	account := i.at.loaded.Account(i.kind.Forge)
-	if account.Credentials && strings.EqualFold(strings.TrimSuffix(account.URL, "/"), i.answers.URL) {
-		return connect.Secret{Value: connect.TokenOf(i.at.loaded, i.kind.Forge), Configured: true}, nil
-	}
-	if variable, token := config.FindToken(i.kind.Forge, i.answers.URL, i.Environ); variable != "" {
-		i.say("  The token is taken from %s, which has to be set whenever the server is started.", variable)
-		return connect.Secret{Value: token, Variable: variable}, nil
-	}
-	return connect.Secret{}, nil
-}
-
-// useToken keeps a token that the forge takes.
-func (i *interview) useToken(ctx context.Context, secret connect.Secret) error {
-	made, err := i.opener(i.at.loaded)(connect.Target{Forge: i.kind.Forge, URL: i.answers.URL, Token: secret.Value})
-	if err != nil {
-		return err
-	}
-	login, err := connect.Whom(ctx, made, i.kind, i.answers.URL)
-	if err != nil {
-		return err
-	}
-	i.forge, i.answers.Token, i.answers.Bot = made, secret, login
-	i.say("  ✓ %s knows it as %s: assigning %s to an issue starts a task", i.answers.URL, login, login)
 	return nil
 }
 
@@ -289,8 +226,12 @@ func (i *interview) sorted(listed []forge.Repository) []string {
 // repositoryHere is the repository of the current folder on the forge.
 func (i *interview) repositoryHere() string {
 	for _, remote := range i.found.Remotes {
-		if remote.Forge == i.kind.Forge && sameHost(remote.URL, i.answers.URL) {
+		switch {
+		case !sameHost(remote.URL, i.answers.URL):
+		case remote.Forge == i.kind.Forge:
 			return remote.Repository
+		case remote.Forge == "": // the address has told
+			return remote.On(i.kind.Forge).Repository
 		}
 	}
 	return ""

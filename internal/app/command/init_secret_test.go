@@ -64,3 +64,46 @@ func TestInitTokenBelowAVariable(t *testing.T) {
 		})
 	}
 }
+
+// Where nobody is asked, no token goes to a host that only a git remote names: whoever has made
+// the repository has chosen it.
+func TestInitSendsNoTokenToAnyHost(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		env   []string
+		flags func(n *newcomer) []string
+		sent  bool
+	}{
+		"a variable":             {env: []string{"GITEA_TOKEN=" + initToken}},
+		"a variable of Toryo":    {env: []string{"TORYO_GITEA_TOKEN=" + initToken}},
+		"a file":                 {flags: func(n *newcomer) []string { return n.flags()[4:6] }},
+		"a host that is named":   {env: []string{"GITEA_TOKEN=" + initToken}, flags: func(n *newcomer) []string { return []string{"--url", n.url} }, sent: true},
+		"a configured host":      {env: []string{"TORYO_GITEA_TOKEN=" + initToken, "TORYO_GITEA_URL=URL"}, sent: true},
+		"a host behind --forge":  {env: []string{"GITEA_TOKEN=" + initToken}, flags: func(*newcomer) []string { return []string{"--forge", "gitea"} }},
+		"no host and no --forge": {env: []string{"GITEA_TOKEN=" + initToken}, flags: func(*newcomer) []string { return []string{"--repository", "team/app"} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNewcomer(t)
+			n.git("init", "-q")
+			n.git("remote", "add", "origin", n.url+"/team/app.git")
+			for _, variable := range test.env {
+				n.env = append(n.env, strings.ReplaceAll(variable, "=URL", "="+n.url))
+			}
+			flags := []string{"--yes", "--provider", "none"}
+			if test.flags != nil {
+				flags = append(flags, test.flags(n)...)
+			}
+			err := n.run(nil, flags...)
+			if test.sent {
+				if err != nil {
+					t.Errorf("%v\n%s", err, n.shown.String())
+				}
+				return
+			}
+			if task.CodeOf(err) != task.Usage || !strings.Contains(err.Error(), "--url") || n.opened > 0 {
+				t.Errorf("it ended with %v, and the forge was asked %d times", err, n.opened)
+			}
+		})
+	}
+}

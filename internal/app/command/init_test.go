@@ -43,6 +43,7 @@ type newcomer struct {
 	shown  bytes.Buffer // to people
 	out    bytes.Buffer // with --json
 	asked  int
+	opened int             // how often the forge was asked something with a token
 	cache  string          // of the user
 	env    []string        // variables
 	before func(asked int) // each answer
@@ -79,6 +80,7 @@ func (n *newcomer) run(lines []string, flags ...string) error {
 	o := setup{
 		Program: p, client: forge.HTTPClient(nil), folder: n.folder, wait: 10 * time.Second, cache: n.cache,
 		open: func(c config.Config, _ task.Forge) (forge.Forge, error) {
+			n.opened++
 			return n.forge.As(c.Gitea.Token.Reveal()), nil
 		},
 		serve: func(context.Context, site.Program, config.Config, string, site.WhenReady) error {

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -137,6 +138,10 @@ func TestParseRemote(t *testing.T) {
 		"ssh://git@git.example.com:2222/team/app":    {URL: "https://git.example.com", Repository: "team/app"},
 		"https://user:pass@git.example.com/team/app": {URL: "https://git.example.com", Repository: "team/app"},
 		"http://127.0.0.1:3000/git/team/app/":        {URL: "http://127.0.0.1:3000/git", Repository: "team/app"},
+		"http://github.com/team/app":                 {URL: "https://github.com", Repository: "team/app"},
+		"https://www.GitHub.com/team/app.git":        {URL: "https://github.com", Repository: "team/app"},
+		"ssh://git@ssh.github.com:443/team/app.git":  {URL: "https://github.com", Repository: "team/app"},
+		"http://codeberg.org/team/app":               {URL: "https://codeberg.org", Repository: "team/app"},
 		"/srv/git/app.git":                           {},
 		"../app":                                     {},
 		"https://git.example.com/app":                {},
@@ -151,6 +156,65 @@ func TestParseRemote(t *testing.T) {
 	}
 	if got, _ := connect.ParseRemote("origin", "https://gitlab.com/group/sub/app.git"); got.On(task.GitLab).Repository != "group/sub/app" {
 		t.Errorf("a group in a group: %+v", got)
+	}
+}
+
+// The hosts of all remotes are asked at the same time, each once: here none answers before all are
+// asked.
+func TestRecogniseRemotes(t *testing.T) {
+	t.Parallel()
+	const hosts = 3
+	var remotes []connect.Remote
+	var asked sync.WaitGroup
+	asked.Add(hosts)
+	for number := range hosts {
+		var once sync.Once
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			once.Do(asked.Done)
+			asked.Wait()
+			if number == 0 || r.URL.Path != "/api/v1/version" {
+				http.NotFound(w, r)
+				return
+			}
+			_, _ = io.WriteString(w, `{"version":"1.26.2"}`)
+		}))
+		t.Cleanup(web.Close)
+		for _, name := range []string{"one", "two"} {
+			remote, is := connect.ParseRemote(name, web.URL+"/team/"+name)
+			if !is {
+				t.Fatal("it is no remote")
+			}
+			remotes = append(remotes, remote)
+		}
+	}
+	for at, remote := range connect.RecogniseRemotes(t.Context(), forge.HTTPClient(nil), remotes) {
+		want := task.Gitea
+		if at < 2 {
+			want = ""
+		}
+		if remote.Forge != want || !strings.HasPrefix(remote.Repository, "team/") {
+			t.Errorf("remote %d is %+v", at, remote)
+		}
+	}
+}
+
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"http://github.com/":            "https://github.com",
+		"https://www.github.com":        "https://github.com",
+		"http://gitlab.com":             "https://gitlab.com",
+		"http://git.example.com/forge/": "http://git.example.com/forge",
+		"http://127.0.0.1:3000":         "http://127.0.0.1:3000",
+	} {
+		if got := connect.Address(given); got != want {
+			t.Errorf("%s is %s, want %s", given, got, want)
+		}
+	}
+	for address, want := range map[string]bool{"http://git.example.com": true, "https://git.example.com": false, "http://localhost:3000": false} {
+		if got := connect.Unencrypted(address); got != want {
+			t.Errorf("%s is unencrypted: %t", address, got)
+		}
 	}
 }
 
@@ -169,7 +233,7 @@ func TestDetect(t *testing.T) {
 		t.Fatal(err)
 	}
 	found, err := connect.Detect(t.Context(), connect.Surroundings{
-		Folder: below, Environ: []string{"OPENAI_API_KEY=k", "GITHUB_TOKEN=t", "GITEA_TOKEN="}, HTTP: forge.HTTPClient(nil),
+		Folder: below, Environ: []string{"OPENAI_API_KEY=k", "GITHUB_TOKEN=t", "GITEA_TOKEN="},
 		Sandboxes: []doctor.Check{func(context.Context) doctor.Finding { return doctor.Finding{Name: "box", Status: doctor.OK} }},
 		Choose:    func(context.Context) (string, error) { return "box", nil },
 	})

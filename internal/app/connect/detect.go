@@ -3,7 +3,9 @@ package connect
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
@@ -19,8 +21,6 @@ type Surroundings struct {
 	Sandboxes []doctor.Check
 	// Choose takes the best of them for tasks from a forge, as an agent does.
 	Choose doctor.Choose
-	// HTTP asks forges what they are. It follows no redirections.
-	HTTP *http.Client
 }
 
 // Found is what the machine has.
@@ -44,8 +44,7 @@ type FoundToken struct {
 	Variable string     `json:"variable"`
 }
 
-// Detect looks at the machine. Nothing is changed, and no credential is sent anywhere: the
-// hosts of git remotes are asked which forge they are.
+// Detect looks at the machine. Nothing is changed, and nobody is asked over the network.
 func Detect(ctx context.Context, at Surroundings) (Found, error) {
 	checks := doctor.Examine(ctx, append([]doctor.Check{doctor.Git}, at.Sandboxes...))
 	found := Found{
@@ -63,34 +62,42 @@ func Detect(ctx context.Context, at Surroundings) (Found, error) {
 	if err != nil {
 		return found, err
 	}
-	found.Folder, found.Remotes = top, recogniseAll(ctx, at.HTTP, remotes)
+	found.Folder, found.Remotes = top, remotes
 	return found, ctx.Err()
 }
 
 // recognisingAll is how long all hosts together may take to say what they are: a person waits
 // for the first question meanwhile.
-const recognisingAll = 8 * time.Second
+const recognisingAll = 5 * time.Second
 
-// recogniseAll asks each host once. One that does not answer stays unknown.
-func recogniseAll(ctx context.Context, client *http.Client, remotes []Remote) []Remote {
+// RecogniseRemotes asks the hosts of remotes which forges they are, side by side and without a
+// credential. One that does not answer stays unknown. The client follows no redirections.
+func RecogniseRemotes(ctx context.Context, client *http.Client, remotes []Remote) []Remote {
 	ctx, cancel := context.WithTimeout(ctx, recognisingAll)
 	defer cancel()
-	known := map[string]task.Forge{}
-	all := make([]Remote, 0, len(remotes))
+	var addresses []string
 	for _, remote := range remotes {
 		for _, address := range remote.addresses() {
-			name, asked := known[address]
-			if !asked {
-				answer, _ := Recognise(ctx, client, address) // unknown is no error here
-				name = answer.Forge
-				known[address] = name
-			}
-			if name != "" {
-				remote = remote.On(name)
+			addOnce(&addresses, address)
+		}
+	}
+	names := make([]task.Forge, len(addresses))
+	var asking sync.WaitGroup
+	for at, address := range addresses {
+		asking.Go(func() {
+			answer, _ := Recognise(ctx, client, address) // unknown is no error here
+			names[at] = answer.Forge
+		})
+	}
+	asking.Wait()
+	all := slices.Clone(remotes)
+	for at, remote := range all {
+		for _, address := range remote.addresses() {
+			if name := names[slices.Index(addresses, address)]; name != "" {
+				all[at] = remote.On(name)
 				break
 			}
 		}
-		all = append(all, remote)
 	}
 	return all
 }
@@ -98,6 +105,9 @@ func recogniseAll(ctx context.Context, client *http.Client, remotes []Remote) []
 // addresses are where the forge of a remote may be: at the top of the host, or below the path
 // that is before the repository.
 func (r Remote) addresses() []string {
+	if r.Forge != "" {
+		return nil // that is known
+	}
 	all := []string{r.URL}
 	if parts := strings.Split(r.Path, "/"); len(parts) > 2 {
 		all = append(all, r.URL+"/"+strings.Join(parts[:len(parts)-2], "/"))

@@ -54,21 +54,45 @@ func Recognise(ctx context.Context, client *http.Client, address string) (Recogn
 		WithHint("give the address at which the forge's first page is, with its path if it has one")
 }
 
+// wellKnown are hosts that need no question, and the address of the forge that is there: those
+// for SSH are names of the same.
+var wellKnown = map[string]struct {
+	forge   task.Forge
+	address string
+}{
+	"github.com":        {task.GitHub, "https://github.com"},
+	"www.github.com":    {task.GitHub, "https://github.com"},
+	"ssh.github.com":    {task.GitHub, "https://github.com"},
+	"gitlab.com":        {task.GitLab, "https://gitlab.com"},
+	"altssh.gitlab.com": {task.GitLab, "https://gitlab.com"},
+	"codeberg.org":      {task.Gitea, "https://codeberg.org"},
+	"gitea.com":         {task.Gitea, "https://gitea.com"},
+}
+
 // wellKnownHost is the forge of a host that needs no question.
 func wellKnownHost(address string) task.Forge {
 	at, err := url.Parse(address)
 	if err != nil {
 		return ""
 	}
-	switch strings.ToLower(at.Hostname()) {
-	case "github.com", "www.github.com":
-		return task.GitHub
-	case "gitlab.com":
-		return task.GitLab
-	case "codeberg.org", "gitea.com":
-		return task.Gitea
+	return wellKnown[strings.ToLower(at.Hostname())].forge
+}
+
+// Address is the address of a forge as it is asked and written down. A host that everybody knows
+// has one address, with which no token goes there unencrypted.
+func Address(given string) string {
+	if at, err := url.Parse(given); err == nil {
+		if known, is := wellKnown[strings.ToLower(at.Hostname())]; is {
+			return known.address
+		}
 	}
-	return ""
+	return strings.TrimSuffix(given, "/")
+}
+
+// Unencrypted reports whether what is sent to an address can be read on its way.
+func Unencrypted(address string) bool {
+	at, err := url.Parse(address)
+	return err == nil && at.Scheme == "http" && !isLoopback(at.Hostname())
 }
 
 // response is an answer of a forge that nobody is signed in to.

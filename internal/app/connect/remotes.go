@@ -19,7 +19,7 @@ type Remote struct {
 	URL string `json:"url"`
 	// Path is all behind the host: for a forge below a path that is more than the repository.
 	Path string `json:"-"`
-	// Forge is empty until it is recognised.
+	// Forge is empty until it is recognised: see [RecogniseRemotes].
 	Forge      task.Forge `json:"forge,omitempty"`
 	Repository string     `json:"repository"`
 }
@@ -93,7 +93,11 @@ func ParseRemote(name, address string) (Remote, bool) {
 	if base == "" || strings.Count(path, "/") < 1 {
 		return Remote{}, false
 	}
-	return Remote{Name: name, URL: base, Path: path, Repository: path}, true
+	remote := Remote{Name: name, URL: Address(base), Path: path, Repository: path}
+	if known := wellKnownHost(remote.URL); known != "" {
+		return remote.On(known), true
+	}
+	return remote, true
 }
 
 // joinHost writes a host as it stands in an address.
@@ -113,7 +117,7 @@ func (r Remote) On(name task.Forge) Remote {
 	}
 	parts := strings.Split(r.Path, "/")
 	r.Repository = strings.Join(parts[len(parts)-2:], "/")
-	if before := parts[:len(parts)-2]; len(before) > 0 {
+	if before := parts[:len(parts)-2]; len(before) > 0 && wellKnownHost(r.URL) == "" {
 		r.URL += "/" + strings.Join(before, "/")
 	}
 	return r
