@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,6 +79,9 @@ func (w *work) hooks(ctx context.Context) error {
 		if is {
 			made = append(made, hook)
 		}
+		if err := w.removeFormer(ctx, f, hook); err != nil {
+			return err
+		}
 	}
 	if len(made) == 0 || w.DryRun {
 		return nil
@@ -94,38 +98,91 @@ func (w *work) hookOf(ctx context.Context, f Forge, repository string) (noted re
 		return noted, false, w.leaveOut(ctx, what, err, polling)
 	}
 	post := forge.HookPost{URL: noted.URL, Secret: w.secret.Reveal()}
-	for _, hook := range all {
-		if !sameHook(hook.URL, noted.URL) {
-			continue
-		}
-		if !w.newSecret() && hook.Active && len(hook.MissingEvents(w.kind.events)) == 0 {
-			w.Report(Step{What: what, State: Unchanged})
-			return noted, false, nil
-		}
-		noted.Edited = !slices.Contains(w.record.Hooks, noted)
-		err = w.putHook(ctx, what+" corrected", noted, func() error { _, err := f.EditHook(ctx, repository, hook.ID, post); return err })
+	ours := slices.DeleteFunc(all, func(hook forge.Hook) bool { return !sameHook(hook.URL, noted.URL) })
+	if len(ours) == 0 {
+		// Nobody else creates one with our address, so that it has our secret if it is found later.
+		w.record.sign(noted, "", w.secret)
+		err = w.putHook(ctx, what, noted, func() (forge.Hook, error) { return f.CreateHook(ctx, repository, post) })
 		return noted, err == nil, w.orLeaveOut(ctx, what, err)
 	}
-	err = w.putHook(ctx, what, noted, func() error { _, err := f.CreateHook(ctx, repository, post); return err })
+	hook, err := w.onlyNewest(ctx, f, repository, ours)
+	if err != nil {
+		return noted, false, w.orLeaveOut(ctx, what, err)
+	}
+	if w.record.isSigned(noted, hook.ID, w.secret) && hook.Active && len(hook.MissingEvents(w.kind.events)) == 0 {
+		w.Report(Step{What: what, State: Unchanged})
+		return noted, false, nil
+	}
+	noted.Edited = !slices.Contains(w.record.Hooks, noted)
+	w.record.unsign(noted)
+	err = w.putHook(ctx, what+" corrected", noted, func() (forge.Hook, error) { return f.EditHook(ctx, repository, hook.ID, post) })
 	return noted, err == nil, w.orLeaveOut(ctx, what, err)
 }
 
-// newSecret reports whether the secret is one that the configuration did not have: webhooks
-// that are there are signed with another.
-func (w *work) newSecret() bool {
-	return webhookSecretOf(w.loaded, w.kind.Forge) != w.secret
+// onlyNewest deletes all webhooks with our address but the newest: see [forge.Webhooks].
+func (w *work) onlyNewest(ctx context.Context, f Forge, repository string, ours []forge.Hook) (forge.Hook, error) {
+	newest := slices.MaxFunc(ours, func(a, b forge.Hook) int { // ids are numbers
+		return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), strings.Compare(a.ID, b.ID))
+	})
+	for _, hook := range ours {
+		if hook.ID == newest.ID {
+			continue
+		}
+		err := w.do("older webhook of "+repository+" removed", func() error { return f.DeleteHook(ctx, repository, hook.ID) })
+		if err != nil {
+			return newest, err
+		}
+	}
+	return newest, nil
 }
 
 // putHook creates or edits a webhook. What the forge has refused is not noted any more; of what
-// it did not answer nobody knows.
-func (w *work) putHook(ctx context.Context, what string, noted recordedHook, effect func() error) error {
+// it did not answer nobody knows. A webhook that comes with an error is there.
+func (w *work) putHook(ctx context.Context, what string, noted recordedHook, effect func() (forge.Hook, error)) error {
 	isNew := addOnce(&w.record.Hooks, noted)
-	err := w.do(what, effect)
-	if err != nil && isNew && ctx.Err() == nil && task.CodeOf(err) != task.Unavailable && task.CodeOf(err) != task.DataDir {
+	var made forge.Hook
+	err := w.do(what, func() (err error) {
+		made, err = effect()
+		return err
+	})
+	switch {
+	case w.DryRun:
+		return err
+	case made.ID != "":
+		w.record.sign(noted, made.ID, w.secret)
+	case err != nil && isNew && ctx.Err() == nil && task.CodeOf(err) != task.Unavailable && task.CodeOf(err) != task.DataDir:
 		drop(&w.record.Hooks, noted)
-		return errors.Join(err, w.record.save())
+		w.record.unsign(noted)
+	default:
+		return err
 	}
-	return err
+	return errors.Join(err, w.record.save())
+}
+
+// removeFormer deletes webhooks that we have created in the same repository for an address which
+// the server had before.
+func (w *work) removeFormer(ctx context.Context, f Forge, now recordedHook) error {
+	for _, former := range slices.Clone(w.record.Hooks) {
+		if former.Edited || !former.sameRepository(now) || sameHook(former.URL, now.URL) {
+			continue
+		}
+		what := fmt.Sprintf("webhook of %s to %s", former.Repository, former.URL)
+		if err := w.do(what+" removed", func() error { return deleteHooks(ctx, f, former) }); err != nil {
+			if err := w.leaveOut(ctx, what, err, "it stays until the next toryo init"); err != nil {
+				return err
+			}
+			continue
+		}
+		drop(&w.record.Hooks, former)
+		w.record.unsign(former)
+		if w.DryRun {
+			continue
+		}
+		if err := w.record.save(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *work) orLeaveOut(ctx context.Context, what string, err error) error {
@@ -217,6 +274,7 @@ func (w *work) withdrawHook(ctx context.Context, f Forge, hook recordedHook) err
 		return ctx.Err()
 	}
 	drop(&w.record.Hooks, hook)
+	w.record.unsign(hook)
 	return w.record.save()
 }
 

@@ -1,10 +1,14 @@
 package connect
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"github.com/toryo-dev/toryo/internal/redact"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -24,6 +28,8 @@ type record struct {
 	Secrets  []string        `json:"secrets,omitempty"`  // files
 	Labels   []recordedLabel `json:"labels,omitempty"`
 	Hooks    []recordedHook  `json:"hooks,omitempty"`
+	// Signed are the webhooks that have got a secret of ours: no forge tells which one they have.
+	Signed []signedHook `json:"signed,omitempty"`
 	// Repositories are those that were chosen.
 	Repositories []recordedRepository `json:"repositories,omitempty"`
 	// Issues are the repositories in which a first issue was opened. They stay.
@@ -58,6 +64,21 @@ type recordedHook struct {
 	Repository string     `json:"repository"`
 	URL        string     `json:"url"`
 	Edited     bool       `json:"edited,omitempty"`
+}
+
+// sameRepository reports whether two webhooks are of one repository.
+func (h recordedHook) sameRepository(other recordedHook) bool {
+	return h.Forge == other.Forge && h.Address == other.Address && h.Repository == other.Repository
+}
+
+// signedHook says which secret a webhook has.
+type signedHook struct {
+	Forge      task.Forge `json:"forge"`
+	Address    string     `json:"address"`
+	Repository string     `json:"repository"`
+	URL        string     `json:"url"`
+	ID         string     `json:"id,omitempty"` // empty until the forge has said it
+	Secret     string     `json:"secret"`       // a hash of it
 }
 
 // recordedRepository is a repository that was chosen.
@@ -124,6 +145,34 @@ func (r *record) addKey(one recordedKey) {
 		}
 	}
 	r.Keys = append(r.Keys, one)
+}
+
+// sign notes that a webhook has a secret. An empty id stands for the one that is being created.
+func (r *record) sign(hook recordedHook, id string, secret redact.Secret) {
+	r.unsign(hook)
+	r.Signed = append(r.Signed, signedHook{hook.Forge, hook.Address, hook.Repository, hook.URL, id, hashOf(hook, secret)})
+}
+
+// unsign notes that it is not known which secret a webhook has.
+func (r *record) unsign(hook recordedHook) {
+	r.Signed = slices.DeleteFunc(r.Signed, func(one signedHook) bool { return one.is(hook) })
+}
+
+// isSigned reports whether a webhook has a secret for sure.
+func (r *record) isSigned(hook recordedHook, id string, secret redact.Secret) bool {
+	return slices.ContainsFunc(r.Signed, func(one signedHook) bool {
+		return one.is(hook) && (one.ID == "" || one.ID == id) && one.Secret == hashOf(hook, secret)
+	})
+}
+
+func (s signedHook) is(hook recordedHook) bool {
+	return s.Forge == hook.Forge && s.Address == hook.Address && s.Repository == hook.Repository && s.URL == hook.URL
+}
+
+// hashOf tells one secret of a webhook from another, and not what it is.
+func hashOf(hook recordedHook, secret redact.Secret) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{string(hook.Forge), hook.Address, hook.Repository, hook.URL, secret.Reveal()}, "\n")))
+	return hex.EncodeToString(sum[:16])
 }
 
 // addOnce adds what is not there yet, and reports whether it was new.

@@ -31,6 +31,8 @@ type Forge struct {
 	Missing map[forge.Right]bool
 	// Silent says that webhooks are not delivered.
 	Silent bool
+	// Stuck says that a webhook which another takes the place of cannot be deleted.
+	Stuck bool
 	// After is called after each write, with its number and what was written; an error is the
 	// answer that is lost then.
 	After func(number int, what string) error
@@ -90,6 +92,17 @@ func (f *Forge) HookURLs(repository string) []string {
 		urls = append(urls, one.URL)
 	}
 	return urls
+}
+
+// HookSecrets lists the secrets of the webhooks of a repository.
+func (f *Forge) HookSecrets(repository string) []string {
+	f.shared.mu.Lock()
+	defer f.shared.mu.Unlock()
+	var secrets []string
+	for _, one := range f.shared.hooks[repository] {
+		secrets = append(secrets, one.secret)
+	}
+	return secrets
 }
 
 // write does something and counts it.
@@ -203,7 +216,10 @@ func (f *Forge) CreateHook(ctx context.Context, repository string, post forge.Ho
 		s.hooks[repository] = append(s.hooks[repository], hook{made, post.Secret})
 		return nil
 	})
-	return made, err
+	if err != nil {
+		return forge.Hook{}, err
+	}
+	return made, nil
 }
 
 func allEvents() []string {
@@ -214,20 +230,31 @@ func allEvents() []string {
 	return names
 }
 
-// EditHook implements forge.Setup. As on Gitea, another webhook takes the place of the old one.
+// EditHook implements forge.Setup. As on Gitea, another webhook takes the place of the old one, and
+// both are there if that one cannot be deleted.
 func (f *Forge) EditHook(ctx context.Context, repository, id string, post forge.HookPost) (edited forge.Hook, err error) {
 	err = f.write(ctx, "edit webhook of "+repository, func(s *shared) error {
 		for i, one := range s.hooks[repository] {
 			if one.ID == id {
 				s.lastID++
 				edited = forge.Hook{ID: strconv.Itoa(s.lastID), URL: post.URL, Events: allEvents(), Active: true}
+				if f.Stuck {
+					s.hooks[repository] = append(s.hooks[repository], hook{edited, post.Secret})
+					return nil
+				}
 				s.hooks[repository][i] = hook{edited, post.Secret}
 				return nil
 			}
 		}
 		return &forge.Error{Err: task.Errorf(task.NotFound, "there is no webhook %s", id), Status: http.StatusNotFound}
 	})
-	return edited, err
+	switch {
+	case err != nil:
+		return forge.Hook{}, err
+	case f.Stuck:
+		return edited, &forge.Error{Err: task.Errorf(task.Unavailable, "the old webhook cannot be deleted"), Status: http.StatusServiceUnavailable}
+	}
+	return edited, nil
 }
 
 // DeleteHook implements forge.Setup.
