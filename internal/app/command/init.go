@@ -34,7 +34,7 @@ type setup struct {
 	provider, model, baseURL, script, modelKeyFile string
 	sandbox, publicURL                             string
 	webhook, firstIssue, start                     string
-	yes, remove, dryRun, json                      bool
+	yes, remove, local, dryRun, json               bool
 
 	terminal *terminal // nil if there is none
 	cache    string    // folder for a draft of the answers; empty for none
@@ -115,6 +115,7 @@ func (o *setup) bind(c *cobra.Command) {
 	flags.StringVar(&o.start, "start", "", "run the server at the end: yes, no, or once, until the first issue has its pull request (default: asked, and no where nobody is asked)")
 	flags.BoolVar(&o.yes, "yes", false, "take the default of every question that has no flag")
 	flags.BoolVar(&o.remove, "remove", false, "undo what toryo init did")
+	flags.BoolVar(&o.local, "local", false, "with --remove: leave webhooks and labels on the forge, which need not answer then")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be done, and do nothing")
 	flags.BoolVar(&o.json, "json", false, "print a summary as JSON; what is for people goes to standard error")
 }
@@ -242,6 +243,9 @@ func (o *setup) checkFlags() error {
 			return task.Errorf(task.Usage, "--%s: %v", flag.name, err)
 		}
 	}
+	if o.local && !o.remove {
+		return task.Errorf(task.Usage, "--local goes with --remove")
+	}
 	if o.tokenFile == "-" && o.modelKeyFile == "-" {
 		return task.Errorf(task.Usage, "standard input holds one secret").WithHint("give the other one in a file")
 	}
@@ -251,7 +255,7 @@ func (o *setup) checkFlags() error {
 // installer applies answers.
 func (o *setup) installer(at place, report func(connect.Step)) *connect.Installer {
 	return &connect.Installer{
-		ConfigFile: at.file, DataDir: at.data, Environ: o.Environ, Overrides: o.settings.Given(), Random: rand.Reader, DryRun: o.dryRun, Report: report,
+		ConfigFile: at.file, DataDir: at.data, Environ: o.Environ, Overrides: o.settings.Given(), Random: rand.Reader, DryRun: o.dryRun, Local: o.local, Report: report,
 		Receive: connect.ListenAt(at.loaded.Server.Addr, at.loaded.Server.TLSCertFile, at.loaded.Server.TLSKeyFile), Wait: o.wait,
 		Open: o.opener(at.loaded),
 		Import: func(ctx context.Context, name, source string) (bool, error) {
@@ -311,6 +315,9 @@ func (o *setup) undo(ctx context.Context, at place) error {
 		}
 	}
 	if err := o.installer(at, steps.add).Remove(ctx); err != nil {
+		if task.CodeOf(err) == task.Unavailable && ctx.Err() == nil {
+			o.say("! toryo init --remove --local undoes the rest without the forge, if that does not come back.")
+		}
 		return halfDone(ctx, err)
 	}
 	if o.answersHealthy(ctx, site.ListeningURL(at.loaded, at.loaded.Server.Addr)) {

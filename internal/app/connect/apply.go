@@ -51,6 +51,8 @@ type Installer struct {
 	Used   func(ctx context.Context, of task.Forge, repository string) (bool, error)
 	Random io.Reader
 	DryRun bool
+	// Local says that Remove leaves what is on forges, such as one that is gone for good.
+	Local  bool
 	Report func(Step)
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
@@ -21,10 +22,12 @@ type removal struct {
 	opened map[Target]Forge
 }
 
-// Remove undoes what Apply did, and nothing else: webhooks, labels that are not in use, keys of
-// the configuration that still have the value which they were given, and files with secrets. A
-// forge that does not answer is an error, and the rest stays for the next Remove; what it
-// refuses is left to a person. The data directory stays, but for the record.
+// Remove undoes what Apply did, and nothing else: webhooks, labels that are not in use, files with
+// secrets, and keys of the configuration that still have the value which they were given. A
+// forge that does not answer is an error, and the rest stays for the next Remove, unless only
+// what is local is wanted; what it refuses is left to a person. The data directory stays, but for
+// the record. The keys come last: among them is where the data directory is, by which the next
+// Remove finds the rest.
 func (i *Installer) Remove(ctx context.Context) error {
 	r, err := readRecord(i.DataDir)
 	if err != nil {
@@ -37,12 +40,15 @@ func (i *Installer) Remove(ctx context.Context) error {
 		i.Report(Step{What: "what toryo init has made", State: Unchanged, Detail: "there is nothing to undo according to " + r.path})
 		return nil
 	}
-	if r.Config == "" {
+	if _, there, err := readBounded(r.Config); err == nil && !there { // it has another name now
 		r.Config = i.ConfigFile
 	}
 	loaded, _ := config.Load(r.Config, i.Environ, i.Overrides)
 	w := &removal{Installer: i, record: r, loaded: loaded, opened: map[Target]Forge{}}
-	for _, step := range []func(context.Context) error{w.hooks, w.labels, w.keys, w.secrets} {
+	if _, err := w.before(); err != nil { // better now than half-way
+		return err
+	}
+	for _, step := range []func(context.Context) error{w.hooks, w.labels, w.secrets, w.keys} {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -61,6 +67,9 @@ func (i *Installer) Remove(ctx context.Context) error {
 
 // open makes the adapter of a forge, once.
 func (w *removal) open(of task.Forge, address string) (Forge, error) {
+	if w.Local {
+		return nil, task.Errorf(task.Forbidden, "%s is not asked", address)
+	}
 	target := Target{Forge: of, URL: address, Token: TokenOf(w.loaded, of)}
 	if f, is := w.opened[target]; is {
 		return f, nil
@@ -181,32 +190,52 @@ func (w *removal) inUse(ctx context.Context, f Forge, label recordedLabel) (stri
 	return "tasks were done in " + label.Repository + ", and their issues may have it", nil
 }
 
-// keys gives the configuration back what it had.
-func (w *removal) keys(context.Context) error {
+// undone is the configuration as it was.
+type undone struct {
+	there   bool   // the file
+	changed bool   // it differs from what is there now
+	text    []byte // of it
+	kept    []string
+}
+
+// before is what becomes of the configuration.
+func (w *removal) before() (undone, error) {
 	text, there, err := readBounded(w.record.Config)
 	if err != nil {
-		return task.Wrap(task.BadConfig, err, w.record.Config+" cannot be read")
+		return undone{}, task.Wrap(task.BadConfig, err, w.record.Config+" cannot be read")
 	}
 	if !there {
-		return w.forgetKeys()
+		return undone{}, nil
 	}
-	changes, err := w.undoing(text)
+	changes, kept, err := w.undoing(text)
 	if err != nil {
-		return err
+		return undone{}, err
 	}
 	edited, err := config.Edit(text, changes)
+	return undone{there: true, changed: !bytes.Equal(text, edited), text: edited, kept: kept}, err
+}
+
+// keys gives the configuration back what it had.
+func (w *removal) keys(context.Context) error {
+	made, err := w.before()
 	if err != nil {
 		return err
 	}
-	gone := w.record.NewConfig && string(edited) == newFile
+	if !made.there {
+		return w.forgetKeys()
+	}
+	for _, key := range made.kept {
+		w.Report(Step{What: key, State: LeftOut, Detail: "it was changed since and stays"})
+	}
+	gone := w.record.NewConfig && string(made.text) == newFile
 	switch {
 	case w.DryRun:
 	case gone:
 		if err := os.Remove(w.record.Config); err != nil {
 			return task.Wrap(task.Conflict, err, "cannot remove "+w.record.Config)
 		}
-	case !bytes.Equal(text, edited):
-		if err := WriteWhole(w.record.Config, edited, modeOf(w.record.Config, 0o644)); err != nil {
+	case made.changed:
+		if err := WriteWhole(w.record.Config, made.text, modeOf(w.record.Config, 0o644)); err != nil {
 			return task.Wrap(task.Conflict, err, "cannot write "+w.record.Config)
 		}
 	}
@@ -229,25 +258,25 @@ func (w *removal) forgetKeys() error {
 }
 
 // undoing are the changes that take back what was set. A key that somebody has changed since
-// stays as it is.
-func (w *removal) undoing(text []byte) (config.Changes, error) {
-	changes := config.Changes{Restore: map[string]string{}}
+// is kept as it is.
+func (w *removal) undoing(text []byte) (changes config.Changes, kept []string, err error) {
+	changes.Restore = map[string]string{}
 	for _, key := range w.record.Keys {
 		_, found, err := config.Written(text, key.Key)
 		if err != nil {
-			return changes, err
+			return changes, nil, err
 		}
 		same := !found
 		if !key.Removed {
 			set, err := config.Edit(text, config.Changes{Set: map[string]string{key.Key: key.Value}})
 			if err != nil {
-				return changes, err
+				return changes, nil, err
 			}
 			same = found && bytes.Equal(set, text)
 		}
 		switch {
 		case !same && (found || key.Removed):
-			w.Report(Step{What: key.Key, State: LeftOut, Detail: "it was changed since and stays"})
+			kept = append(kept, key.Key)
 		case !same: // taken out by somebody
 		case key.Had:
 			changes.Restore[key.Key] = key.Before
@@ -256,19 +285,28 @@ func (w *removal) undoing(text []byte) (config.Changes, error) {
 		}
 	}
 	changes.Remove = append(changes.Remove, w.record.Sections...)
-	return changes, nil
+	return changes, kept, nil
 }
 
 func (w *removal) secrets(context.Context) error {
-	for _, path := range slices.Clone(w.record.Secrets) {
+	for _, noted := range slices.Clone(w.record.Secrets) {
+		path := w.secretNow(noted)
 		if !w.DryRun {
 			if err := removeSecret(path); err != nil {
 				return err
 			}
 		}
-		if err := w.forget(Step{What: "secret " + path + " removed", State: Done}, func() { drop(&w.record.Secrets, path) }); err != nil {
+		if err := w.forget(Step{What: "secret " + path + " removed", State: Done}, func() { drop(&w.record.Secrets, noted) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// secretNow is where a file with a secret is: the data directory may have been moved.
+func (w *removal) secretNow(noted string) string {
+	if _, err := os.Lstat(noted); err == nil {
+		return noted
+	}
+	return filepath.Join(w.DataDir, secretFolder, filepath.Base(noted))
 }
