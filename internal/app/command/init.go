@@ -310,7 +310,7 @@ func importToBoard(ctx context.Context, at place, name, source string) (made boo
 func (o *setup) undo(ctx context.Context, at place) error {
 	steps := &stepList{setup: o}
 	if !o.yes && !o.dryRun {
-		if err := o.confirm(ctx, "Undo what toryo init did: webhooks, labels, keys of the configuration and files with secrets?"); err != nil {
+		if err := o.confirm(ctx, "Undo what toryo init did: webhooks, labels, keys of the configuration and files with secrets?", answerNo); err != nil {
 			return err
 		}
 	}

@@ -197,9 +197,9 @@ func (o *setup) prompt(ctx context.Context, q initQuestion) (string, error) {
 	return typed, err
 }
 
-// confirm asks whether to go on, and fails if not.
-func (o *setup) confirm(ctx context.Context, text string) error {
-	answer, err := o.answer(ctx, initQuestion{text: text + " (yes or no)", flag: "yes", usual: answerYes, check: isYesOrNo})
+// confirm asks whether to go on, and fails if not. Usual is what Enter means.
+func (o *setup) confirm(ctx context.Context, text, usual string) error {
+	answer, err := o.answer(ctx, initQuestion{text: text + " (yes or no)", flag: "yes", usual: usual, check: isYesOrNo})
 	if err != nil {
 		return err
 	}

@@ -32,12 +32,12 @@ func withBoard(ctx context.Context, c config.Config, do func(*board.Board) error
 }
 
 // hasTasks reports whether tasks have been done in a repository. Where there is no database
-// there were none.
+// there were none. Of one that cannot be read, such as that of another version, nobody knows.
 func hasTasks(ctx context.Context, at place, of task.Forge, repository string) (has bool, err error) {
-	database, err := site.OpenExistingStore(ctx, at.loaded)
-	if task.CodeOf(err) == task.DataDir {
-		return false, nil
+	if there, err := site.HasDatabase(ctx, at.loaded); err != nil || !there {
+		return false, err
 	}
+	database, err := site.OpenExistingStore(ctx, at.loaded)
 	if err != nil {
 		return false, err
 	}

@@ -251,7 +251,7 @@ func (i *interview) askToGoOn(ctx context.Context) error {
 	if i.kind.Forge != "" {
 		i.say("Labels are created in %s%s.", strings.Join(i.answers.Repositories, ", "), map[bool]string{true: ", and webhooks"}[i.answers.Webhook])
 	}
-	return i.confirm(ctx, "Go ahead?")
+	return i.confirm(ctx, "Go ahead?", answerYes)
 }
 
 // stepList collects what was done, and shows it.

@@ -81,6 +81,9 @@ func (n *newcomer) run(lines []string, flags ...string) error {
 		Program: p, client: forge.HTTPClient(nil), folder: n.folder, wait: 10 * time.Second, cache: n.cache,
 		open: func(c config.Config, _ task.Forge) (forge.Forge, error) {
 			n.opened++
+			if n.down {
+				return nil, task.Errorf(task.Unavailable, "nobody answers")
+			}
 			return n.forge.As(c.Gitea.Token.Reveal()), nil
 		},
 		serve: func(context.Context, site.Program, config.Config, string, site.WhenReady) error {

@@ -26,6 +26,16 @@ type Space struct {
 	Bytes int64  `json:"bytes"`
 }
 
+// HasDatabase reports whether the database that the configuration names is there, with
+// something in it. Nothing is changed.
+func HasDatabase(ctx context.Context, c config.Config) (bool, error) {
+	if err := requireRestored(c.DataDir); err != nil {
+		return false, err
+	}
+	found, there, err := inspectDatabase(ctx, c)
+	return there && found.Schema != 0, err
+}
+
 // OpenExistingStore opens the database that the configuration names. It neither makes one where
 // there is none nor changes the schema of one that an older server uses.
 func OpenExistingStore(ctx context.Context, c config.Config) (store.Store, error) {
