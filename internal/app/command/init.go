@@ -143,7 +143,19 @@ type place struct {
 	text   []byte
 	loaded config.Config // with problems, if there are any
 	data   string        // in full
+	// over are the values of flags, which go over the configuration, and what a service is told
+	// apart from it.
+	over map[string]string
+	// unsaid says that nobody has said where the data directory is.
+	unsaid bool
 }
+
+// The services in deploy/systemd have their configuration in one folder and their data in another,
+// of which a variable tells that only they have.
+const (
+	serviceConfig = "/etc/toryo"
+	serviceData   = "/var/lib/toryo"
+)
 
 // locate finds the installation. Nothing is made.
 func (o *setup) locate() (place, error) {
@@ -155,7 +167,13 @@ func (o *setup) locate() (place, error) {
 	if at.text, at.there, err = connect.ReadConfig(at.file); err != nil {
 		return at, err
 	}
-	at.loaded, _ = config.LoadText(at.file, at.text, o.Environ, o.settings.Given())
+	at.over = o.settings.Given()
+	loaded, report := config.LoadText(at.file, at.text, o.Environ, at.over)
+	if at.unsaid = report.Origin("data_dir").IsDefault(); at.unsaid && filepath.Dir(at.file) == serviceConfig {
+		at.over["data_dir"] = serviceData
+		loaded, _ = config.LoadText(at.file, at.text, o.Environ, at.over)
+	}
+	at.loaded = loaded
 	if at.data, err = filepath.Abs(at.loaded.DataDir); err != nil {
 		return at, task.Wrap(task.DataDir, err, "the data directory cannot be found")
 	}
@@ -255,7 +273,7 @@ func (o *setup) checkFlags() error {
 // installer applies answers.
 func (o *setup) installer(at place, report func(connect.Step)) *connect.Installer {
 	return &connect.Installer{
-		ConfigFile: at.file, DataDir: at.data, Environ: o.Environ, Overrides: o.settings.Given(), Random: rand.Reader, DryRun: o.dryRun, Local: o.local, Report: report,
+		ConfigFile: at.file, DataDir: at.data, Environ: o.Environ, Overrides: at.over, Random: rand.Reader, DryRun: o.dryRun, Local: o.local, Report: report,
 		Receive: connect.ListenAt(at.loaded.Server.Addr, at.loaded.Server.TLSCertFile, at.loaded.Server.TLSKeyFile), Wait: o.wait,
 		Open: o.opener(at.loaded),
 		Import: func(ctx context.Context, name, source string) (bool, error) {

@@ -299,7 +299,7 @@ func (o *setup) carryOn(ctx context.Context, i *interview) error {
 		o.say("Nothing was changed.")
 		return o.print(result)
 	}
-	loaded, report := config.Load(i.at.file, o.Environ, o.settings.Given())
+	loaded, report := config.Load(i.at.file, o.Environ, i.at.over)
 	if err := report.Err(); err != nil {
 		return err
 	}

@@ -74,13 +74,12 @@ func (i *interview) askForge(ctx context.Context) error {
 }
 
 // keepPlace writes down where the installation is, if flags say so: the next command has to
-// find it.
+// find it, also one that is started in another folder with the same configuration.
 func (i *interview) keepPlace() {
-	given := i.settings.Given()
-	if given["data_dir"] != "" {
+	if i.at.over["data_dir"] != "" || i.at.unsaid && i.placeFlags(i) != "" {
 		i.answers.DataDir = i.at.data
 	}
-	i.answers.Addr = given["server.addr"]
+	i.answers.Addr = i.at.over["server.addr"]
 }
 
 func (i *interview) askKind(ctx context.Context) (task.Forge, error) {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,7 @@ type newcomer struct {
 	opened int             // how often the forge was asked something with a token
 	cache  string          // of the user
 	env    []string        // variables
+	place  []string        // flags that say where the installation is, if not the usual ones
 	before func(asked int) // each answer
 }
 
@@ -111,8 +113,11 @@ func (n *newcomer) run(lines []string, flags ...string) error {
 func (n *newcomer) parse(o *setup, flags []string) error {
 	c := new(cobra.Command)
 	o.bind(c)
-	all := append([]string{"--config", filepath.Join(n.folder, "toryo.yaml"), "--data", filepath.Join(n.folder, "data"), "--addr", n.addr}, flags...)
-	if err := c.ParseFlags(all); err != nil {
+	place := n.place
+	if place == nil {
+		place = []string{"--config", filepath.Join(n.folder, "toryo.yaml"), "--data", filepath.Join(n.folder, "data"), "--addr", n.addr}
+	}
+	if err := c.ParseFlags(slices.Concat(place, flags)); err != nil {
 		return err
 	}
 	if o.json {

@@ -1,0 +1,48 @@
+package command
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+)
+
+// dryRun says what would be done for an installation at a place.
+func (n *newcomer) dryRun(place ...string) summary {
+	n.Helper()
+	n.place = append(place, "--addr", n.addr)
+	if err := n.run(nil, n.flags("--dry-run", "--json")...); err != nil {
+		n.Fatalf("%v\n%s", err, n.shown.String())
+	}
+	var said summary
+	if err := json.Unmarshal(n.out.Bytes(), &said); err != nil {
+		n.Fatal(err)
+	}
+	return said
+}
+
+// The data of the service that the packages have are where the service looks for them, which its
+// configuration does not say.
+func TestInitForTheService(t *testing.T) {
+	t.Parallel()
+	n := newNewcomer(t)
+	if got := n.dryRun("--config", "/etc/toryo/toryo.yaml").Data; got != "/var/lib/toryo" {
+		t.Errorf("the data are in %s", got)
+	}
+	n.wantShown("data_dir")
+	n.env = []string{"TORYO_DATA_DIR=/srv/toryo"}
+	if got := n.dryRun("--config", "/etc/toryo/toryo.yaml").Data; got != "/srv/toryo" {
+		t.Errorf("the data that a variable names are in %s", got)
+	}
+}
+
+// With a configuration that is named, the data directory is written down: the next command may be
+// started in another folder.
+func TestInitWritesDownWhereTheDataAre(t *testing.T) {
+	t.Parallel()
+	n := newNewcomer(t)
+	said := n.dryRun("--config", filepath.Join(n.folder, "conf.yaml"))
+	if !filepath.IsAbs(said.Data) {
+		t.Errorf("the data are in %s", said.Data)
+	}
+	n.wantShown("conf.yaml: data_dir, ")
+}
