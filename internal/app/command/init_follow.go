@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -12,7 +13,9 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/messages"
+	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
 )
 
 // pullReader finds the pull requests of an issue.
@@ -74,6 +77,17 @@ func (o *setup) sayHowToGoOn(running site.Instance, i *interview) {
 	o.say("\nThe server and an agent run at %s until Ctrl-C; toryo up%s starts them again.\nAssign an issue to %s to start a task, unassign it to stop. toryo doctor says what is missing.", running.URL, o.placeFlags(i), i.answers.Bot)
 }
 
+// following is one issue that is followed to its pull request.
+type following struct {
+	*interview
+	running site.Instance
+	issue   forge.Item
+
+	told   string // what was shown last
+	linked bool   // the page of the task was named
+	late   bool   // the server should know the issue by now
+}
+
 // followIssue shows the states and phases of the task of an issue until it has ended, and
 // returns the address of its pull request.
 func (o *setup) followIssue(ctx context.Context, running site.Instance, i *interview, issue forge.Item) (string, error) {
@@ -84,38 +98,89 @@ func (o *setup) followIssue(ctx context.Context, running site.Instance, i *inter
 	defer stop()
 	again := time.NewTicker(waitsEvery)
 	defer again.Stop()
+	unseen := time.NewTimer(seenAfter * running.Config.SyncInterval)
+	defer unseen.Stop()
 	o.say("Following %s", issue.URL)
 	if i.kind.Forge != "" {
 		o.say("  Without a webhook the forge is asked every %s, so that the first step may take that long.", running.Config.SyncInterval)
 	}
-	told, linked := "", false
+	f := &following{interview: i, running: running, issue: issue}
 	for {
 		current, err := running.Store.TaskOf(ctx, issue.Key, task.Development)
 		if err != nil && task.CodeOf(err) != task.NotFound {
 			return "", err
 		}
-		if current.ID != "" && !linked {
-			linked = true
-			o.say("  every step is shown at %s/tasks/%s", running.URL, current.ID)
-		}
-		text := progressText(current)
-		if text != told {
-			told = text
-			o.say("  %s", text)
-		}
-		if current.State == task.Paused && !o.canAsk() {
-			return "", task.Errorf(task.Conflict, "the task is %s", text).WithHint("see %s", issue.URL)
-		}
+		f.show(current)
 		if current.State.Terminal() {
 			return o.pullOf(ctx, running, i, issue, current)
+		}
+		if err := f.inVain(ctx, current); err != nil {
+			return "", err
 		}
 		select {
 		case <-ctx.Done():
 			return "", ctx.Err()
+		case <-unseen.C:
+			f.late = true
 		case <-changed:
 		case <-again.C:
 		}
 	}
+}
+
+// seenAfter is after how many rounds of polling an issue has to be known to the server.
+const seenAfter = 5
+
+// show says where the task is, if that is another place than before.
+func (f *following) show(current task.Task) {
+	if current.ID != "" && !f.linked {
+		f.linked = true
+		f.say("  every step is shown at %s/tasks/%s", f.running.URL, current.ID)
+	}
+	if text := progressText(current); text != f.told {
+		f.told = text
+		f.say("  %s", text)
+	}
+}
+
+// inVain is the error of a task that waits for something which only a person can bring: where
+// the pull request alone is waited for, or nobody can be asked, nobody may be there.
+func (f *following) inVain(ctx context.Context, current task.Task) error {
+	once := f.begin == answerOnce
+	switch {
+	case current.State == task.Paused && (once || !f.canAsk()):
+		return task.Errorf(task.Conflict, "the task is %s", progressText(current)).WithHint("see %s", f.issue.URL)
+	case current.ID == "" && once && f.late:
+		return task.Errorf(task.NotReady, "the server has not seen %s", f.issue.URL).WithHint("toryo doctor%s says what is missing", f.placeFlags(f.interview))
+	case current.State != task.Queued || !once:
+		return nil
+	}
+	found, err := f.running.Waits(ctx)
+	if err != nil {
+		return err
+	}
+	waits := make([]wire.Wait, 0, len(found))
+	for _, wait := range found {
+		waits = append(waits, server.WaitOf(wait))
+	}
+	if wait, is := lastingWait(waits, current.ID); is {
+		return task.Errorf(task.NotReady, "the task waits: %s %s", wait.Text, wait.Detail).WithHint("%s", wait.Fix)
+	}
+	return nil
+}
+
+// lastingWait finds what a task waits for, if the agent of this process does not bring it: that it
+// is not known yet passes.
+func lastingWait(waits []wire.Wait, id task.ID) (wire.Wait, bool) {
+	for _, wait := range waits {
+		if wait.Reason == string(task.ReasonNoAgents) || wait.Reason == string(task.ReasonAgentsSilent) {
+			continue
+		}
+		if slices.ContainsFunc(wait.Tasks, func(one wire.WaitTask) bool { return one.Task == string(id) }) {
+			return wait, true
+		}
+	}
+	return wire.Wait{}, false
 }
 
 // progressText is where a task is, in words.

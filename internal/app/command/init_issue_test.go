@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
 )
 
 // scriptedModel makes a script for a model, and returns the flags that choose it.
@@ -40,5 +43,23 @@ func TestInitFirstIssueIsShown(t *testing.T) {
 	n.wantShown("because app.sh:1 is marked TODO", "  | # TODO: greet everybody who comes", "  | Done when", "✓ issue http")
 	if strings.Contains(n.shown.String(), "hunter2") {
 		t.Errorf("what is not in git is shown:\n%s", n.shown.String())
+	}
+}
+
+// A task that waits for what only a person can bring is not waited for; that the agent of this
+// process has not come yet passes.
+func TestLastingWaits(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[task.Reason]bool{
+		task.ReasonNoAgents: false, task.ReasonAgentsSilent: false,
+		task.ReasonNoSandbox: true, task.ReasonNoModel: true, task.ReasonKeyRejected: true, task.ReasonAllPaused: true, task.ReasonNoPushRight: true,
+	} {
+		waits := []wire.Wait{
+			{Reason: string(task.ReasonNoModel), Tasks: []wire.WaitTask{{Task: "other"}}},
+			{Reason: string(reason), Tasks: []wire.WaitTask{{Task: "other"}, {Task: "ours"}}},
+		}
+		if got, is := lastingWait(waits, "ours"); is != want || is && got.Reason != string(reason) {
+			t.Errorf("%s: %+v, %t", reason, got, is)
+		}
 	}
 }
