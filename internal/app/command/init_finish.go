@@ -280,6 +280,7 @@ type summary struct {
 	Bot          string                    `json:"bot,omitempty"`
 	Repositories []connect.RepositoryCheck `json:"repositories,omitempty"`
 	Steps        []connect.Step            `json:"steps"`
+	Warnings     []string                  `json:"warnings,omitempty"` // about the configuration
 	Issue        string                    `json:"issue,omitempty"`
 	Pull         string                    `json:"pull,omitempty"`
 }
@@ -302,6 +303,10 @@ func (o *setup) carryOn(ctx context.Context, i *interview) error {
 	loaded, report := config.Load(i.at.file, o.Environ, i.at.over)
 	if err := report.Err(); err != nil {
 		return err
+	}
+	for _, warning := range report.Warnings {
+		o.say("! %s", warning)
+		result.Warnings = append(result.Warnings, warning.String())
 	}
 	var issue forge.Item
 	if i.suggest != nil {

@@ -107,3 +107,24 @@ func TestInitSendsNoTokenToAnyHost(t *testing.T) {
 		})
 	}
 }
+
+// A file with a token that every user of the machine can read is pointed out.
+func TestInitWarnsOfAReadableToken(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Log("nothing was tested: modes mean nothing here")
+		return
+	}
+	n := newNewcomer(t)
+	flags := n.flags("--json")
+	if err := os.Chmod(flags[5], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.run(nil, flags...); err != nil {
+		t.Fatalf("%v\n%s", err, n.shown.String())
+	}
+	n.wantShown("every user of this machine can read", "chmod 600")
+	if !strings.Contains(n.out.String(), `"warnings"`) {
+		t.Errorf("the summary is %s", n.out.String())
+	}
+}
