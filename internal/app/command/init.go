@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -145,7 +146,8 @@ type place struct {
 	data   string        // in full
 	// over are the values of flags, which go over the configuration, and what a service is told
 	// apart from it.
-	over map[string]string
+	over     map[string]string
+	problems []config.Problem // with the configuration
 	// unsaid says that nobody has said where the data directory is.
 	unsaid bool
 }
@@ -171,9 +173,9 @@ func (o *setup) locate() (place, error) {
 	loaded, report := config.LoadText(at.file, at.text, o.Environ, at.over)
 	if at.unsaid = report.Origin("data_dir").IsDefault(); at.unsaid && filepath.Dir(at.file) == serviceConfig {
 		at.over["data_dir"] = serviceData
-		loaded, _ = config.LoadText(at.file, at.text, o.Environ, at.over)
+		loaded, report = config.LoadText(at.file, at.text, o.Environ, at.over)
 	}
-	at.loaded = loaded
+	at.loaded, at.problems = loaded, report.Problems
 	if at.data, err = filepath.Abs(at.loaded.DataDir); err != nil {
 		return at, task.Wrap(task.DataDir, err, "the data directory cannot be found")
 	}
@@ -191,6 +193,9 @@ func (o *setup) run(ctx context.Context) error {
 	}
 	if o.remove {
 		return o.undo(ctx, at)
+	}
+	if err := o.sayProblems(at); err != nil {
+		return err
 	}
 	busy, err := o.lookAtAddress(ctx, at.loaded)
 	if err != nil {
@@ -218,6 +223,36 @@ func (o *setup) run(ctx context.Context) error {
 	}
 	removeDraft(kept)
 	return o.carryOn(ctx, i)
+}
+
+// sayProblems shows what is wrong with the configuration that is there, if the answers can put it
+// right. What they cannot is an error now, and not after all questions.
+func (o *setup) sayProblems(at place) error {
+	var others []config.Problem
+	for _, problem := range at.problems {
+		switch {
+		case !isAnswered(problem.Key):
+			others = append(others, problem)
+		case at.there:
+			o.say("! %s", problem)
+		}
+	}
+	return config.Report{Problems: others}.Err()
+}
+
+// isAnswered reports whether a key is one that answers set.
+func isAnswered(key string) bool {
+	section, name, _ := strings.Cut(key, ".")
+	switch section {
+	case "github", "gitlab", "gitea":
+		return slices.Contains([]string{
+			"url", "owner", "projects", "bot_name", "token", "token_file", "webhook_secret", "webhook_secret_file",
+			"app_id", "app_installation_id", "app_private_key", "app_private_key_file",
+		}, name)
+	case "llm":
+		return slices.Contains([]string{"provider", "model", "base_url", "script", "api_key", "api_key_file"}, name)
+	}
+	return slices.Contains([]string{"data_dir", "sandbox.kind", "server.addr", "server.public_url"}, key)
 }
 
 // halfDone says what to do when something was cut short by a person.

@@ -3,7 +3,11 @@ package command
 import (
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // dryRun says what would be done for an installation at a place.
@@ -45,4 +49,32 @@ func TestInitWritesDownWhereTheDataAre(t *testing.T) {
 		t.Errorf("the data are in %s", said.Data)
 	}
 	n.wantShown("conf.yaml: data_dir, ")
+}
+
+// What is wrong with a configuration, and no answer changes, is said before the first question.
+func TestInitBesideAWrongKey(t *testing.T) {
+	t.Parallel()
+	for key, text := range map[string]string{"log.level": "log:\n  level: loud\n", "llm.max_tokens": "llm:\n  max_tokens: many\n"} {
+		n := newNewcomer(t)
+		n.write("toryo.yaml", text)
+		err := n.run([]string{"gitea"})
+		if task.CodeOf(err) != task.BadConfig || !strings.Contains(err.Error(), key) || n.asked+n.opened > 0 {
+			t.Errorf("%s: it ended with %v after %d questions", key, err, n.asked)
+		}
+	}
+}
+
+// What an answer puts right is shown and put right.
+func TestInitPutsAKeyRight(t *testing.T) {
+	t.Parallel()
+	n := newNewcomer(t)
+	n.write("toryo.yaml", "gitea:\n  url: "+n.url+"\n  owner: team\n  bot_name: "+initBot+"\n  token_file: gone\n")
+	if err := n.run(nil, n.flags()...); err != nil {
+		t.Fatalf("%v\n%s", err, n.shown.String())
+	}
+	n.wantShown("! "+filepath.Join(n.folder, "toryo.yaml")+":5:", "gitea.token_file")
+	c, report := config.Load(filepath.Join(n.folder, "toryo.yaml"), nil, nil)
+	if err := report.Err(); err != nil || c.Gitea.Token.Reveal() != initToken {
+		t.Errorf("the configuration: %v", err)
+	}
 }
