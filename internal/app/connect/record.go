@@ -95,6 +95,11 @@ type recordedIssue struct {
 	Number     int64      `json:"number,omitempty"`
 }
 
+// sameRepository reports whether two first issues are in one repository.
+func (i recordedIssue) sameRepository(other recordedIssue) bool {
+	return i.Forge == other.Forge && i.Repository == other.Repository
+}
+
 const recordVersion = 1
 
 // readRecord reads what was made; nothing if there is no record.

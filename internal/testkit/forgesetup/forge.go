@@ -31,6 +31,8 @@ type Forge struct {
 	Missing map[forge.Right]bool
 	// Silent says that webhooks are not delivered.
 	Silent bool
+	// Unassigned says that nobody can be assigned to issues.
+	Unassigned bool
 	// Stuck says that a webhook which another takes the place of cannot be deleted.
 	Stuck bool
 	// After is called after each write, with its number and what was written; an error is the
@@ -301,7 +303,12 @@ func (f *Forge) CreateIssue(ctx context.Context, repository string, post forge.I
 	err = f.write(ctx, "create issue "+post.Title, func(*shared) error {
 		title, text := post.Texts(repository) // as adapters do
 		key := f.AddItem(repository, task.Issue, "toryo-bot", title)
-		f.Change(key, func(made *forge.Item) { made.Body, made.Assignees = text, post.Assignees })
+		f.Change(key, func(made *forge.Item) {
+			made.Body = text
+			if !f.Unassigned {
+				made.Assignees = post.Assignees
+			}
+		})
 		item, err = f.Item(ctx, key)
 		return err
 	})
