@@ -102,7 +102,7 @@ func (o *setup) bind(c *cobra.Command) {
 	flags.StringVar(&o.forge, "forge", "", "where the issues are: gitea, github, gitlab, or board for the built-in one")
 	flags.StringVar(&o.url, "url", "", "address of the forge (`URL`)")
 	flags.StringVar(&o.tokenFile, "token-file", "", "`FILE` with the access token of the bot, or - for standard input")
-	flags.StringSliceVar(&o.repositories, "repository", nil, "work on this repository (`OWNER/NAME`); may be given several times")
+	flags.StringSliceVar(&o.repositories, repositoryFlag, nil, "work on this repository (`OWNER/NAME`); may be given several times")
 	flags.StringVar(&o.owner, "owner", "", "whose repositories they are (`NAME`, default: the owner of the first)")
 	flags.StringVar(&o.provider, "provider", "", "whose model: anthropic, openai, gemini, script or none")
 	flags.StringVar(&o.model, "model", "", "`NAME` of the model")

@@ -59,11 +59,14 @@ func (i *interview) askBoard(ctx context.Context) error {
 		return nil
 	}
 	answer, err := i.answer(ctx, initQuestion{
-		text: "Name on the board for " + i.found.Folder, flag: "repository", given: strings.Join(i.repositories, ","), usual: i.boardName(),
+		text: "Name on the board for " + i.found.Folder, flag: repositoryFlag, given: strings.Join(i.repositories, ","), usual: i.boardName(),
 		check: board.CheckName,
 	})
 	if err == nil {
 		i.answers.Repositories, i.answers.Import = []string{answer}, i.found.Folder
+		if i.canAsk() {
+			i.said[repositoryFlag] = answer
+		}
 	}
 	return err
 }

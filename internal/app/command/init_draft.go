@@ -46,9 +46,10 @@ func readDraft(file string) draft {
 	return found
 }
 
-// keep notes an answer. A number in a list may mean something else the next time.
+// keep notes an answer. A number in a list may mean something else the next time, and so may the
+// names of repositories: these are noted when they are known to be right.
 func (d draft) keep(q initQuestion, answer string) {
-	if _, err := strconv.Atoi(answer); err == nil || q.hidden || q.flag == "yes" || d == nil {
+	if _, err := strconv.Atoi(answer); err == nil || q.hidden || q.flag == "yes" || q.flag == repositoryFlag || d == nil {
 		return
 	}
 	if at, err := url.Parse(answer); err != nil || at.User != nil { // a password may be in it

@@ -184,7 +184,7 @@ func (i *interview) askRepositories(ctx context.Context) error {
 	text := "Repositories to work on, by number or name"
 	i.newToken = false
 	_, err := i.answer(ctx, initQuestion{
-		text: text, flag: "repository", given: given, usual: i.likelyRepositories(all),
+		text: text, flag: repositoryFlag, given: given, usual: i.likelyRepositories(all),
 		check: func(answer string) error {
 			if answer == anotherToken && i.canAsk() {
 				i.newToken = true
@@ -193,11 +193,14 @@ func (i *interview) askRepositories(ctx context.Context) error {
 			return i.checkRepositories(ctx, answer, all)
 		},
 	})
-	if i.newToken {
-		delete(i.said, "repository")
+	if err == nil && !i.newToken && i.canAsk() {
+		i.said[repositoryFlag] = strings.Join(i.answers.Repositories, ",")
 	}
 	return err
 }
+
+// repositoryFlag is the flag that names repositories.
+const repositoryFlag = "repository"
 
 // anotherToken is the answer of a person whose token has not the rights: not every forge lets
 // those of a token be changed.

@@ -81,7 +81,11 @@ func (a Answers) settings(loaded config.Config) map[string]string {
 	case task.GitHub, task.Gitea:
 		put(section+".owner", a.Owner)
 	case task.GitLab:
-		put(section+".projects", strings.Join(withAll(loaded.GitLab.Projects, a.Repositories), ","))
+		projects := a.Repositories
+		if sameHook(a.URL, loaded.GitLab.URL) { // those of another GitLab are not there
+			projects = withAll(loaded.GitLab.Projects, a.Repositories)
+		}
+		put(section+".projects", strings.Join(projects, ","))
 	default:
 		return set
 	}

@@ -252,13 +252,19 @@ func (w *work) hasSection(name string) bool {
 
 // repositories notes what was chosen, to offer it the next time.
 func (w *work) repositories(context.Context) error {
-	isNew := false
-	for _, name := range w.answers.Repositories {
-		isNew = addOnce(&w.record.Repositories, recordedRepository{w.answers.Forge, w.answers.URL, name}) || isNew
-	}
-	if !isNew || w.DryRun {
+	if len(w.answers.Repositories) == 0 {
 		return nil
 	}
+	noted := slices.DeleteFunc(slices.Clone(w.record.Repositories), func(one recordedRepository) bool {
+		return one.Forge == w.answers.Forge && one.Address == w.answers.URL
+	})
+	for _, name := range w.answers.Repositories {
+		noted = append(noted, recordedRepository{w.answers.Forge, w.answers.URL, name})
+	}
+	if w.DryRun || slices.Equal(noted, w.record.Repositories) {
+		return nil
+	}
+	w.record.Repositories = noted
 	return w.record.save()
 }
 

@@ -39,8 +39,10 @@ func TestFirstIssueBesideOthers(t *testing.T) {
 	t.Parallel()
 	h := newInstallation(t)
 	h.forge.AddItem("team/app", task.Issue, "ann", "Write a short README")
-	item, opened, err := h.installer().FirstIssue(t.Context(), h.forge.As(token), task.Gitea, "team/app", bot, connect.Suggestion{Title: "Write a short README", Body: "x"})
-	if err != nil || !opened || item.Key.Number != 2 {
-		t.Errorf("got %+v, %t, %v", item.Key, opened, err)
+	for try := range 2 {
+		item, opened, err := h.installer().FirstIssue(t.Context(), h.forge.As(token), task.Gitea, "team/app", bot, connect.Suggestion{Title: "Write a short README", Body: "x"})
+		if err != nil || opened != (try == 0) || item.Key.Number != 2 {
+			t.Errorf("got %+v, %t, %v", item.Key, opened, err)
+		}
 	}
 }

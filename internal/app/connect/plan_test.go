@@ -143,6 +143,41 @@ func TestDraftsOfSecretsAreRemoved(t *testing.T) {
 	}
 }
 
+// The next run offers the repositories that were chosen last, and no others.
+func TestRepositoriesThatWereChosen(t *testing.T) {
+	t.Parallel()
+	h := newInstallation(t)
+	h.apply()
+	answers := h.answers()
+	answers.Repositories = []string{"team/web"}
+	if err := h.installer().Apply(t.Context(), answers); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.installer().Repositories(task.Gitea, answers.URL); len(got) != 1 || got[0] != "team/web" {
+		t.Errorf("offered are %v", got)
+	}
+}
+
+// The projects of one GitLab are not those of another.
+func TestAnotherGitLab(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string][]string{
+		"https://gitlab.com":         {"old/app", "team/app"},
+		"https://gitlab.example.com": {"team/app"},
+	} {
+		h := newInstallation(t)
+		h.write("toryo.yaml", "gitlab:\n  projects: [old/app]\n  bot_name: toryo-bot\n")
+		answers := h.answers()
+		answers.Forge, answers.URL, answers.Webhook, answers.Repositories = task.GitLab, address, false, []string{"team/app"}
+		if err := h.installer().Apply(t.Context(), answers); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, h.load().GitLab.Projects); diff != "" {
+			t.Errorf("%s: %s", address, diff)
+		}
+	}
+}
+
 // The file of a secret that is named and not there is said before anything is written.
 func TestAConfigurationThatWouldNotLoad(t *testing.T) {
 	t.Parallel()
