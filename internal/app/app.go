@@ -49,7 +49,9 @@ func run(ctx context.Context, p site.Program, args []string) int {
 	}
 	err = coded(err)
 	if !errors.Is(err, cli.ErrReported) {
-		_, _ = fmt.Fprintf(p.Stderr, "toryo: %s\n", strings.ReplaceAll(err.Error(), "\n", "; ")) // nowhere else to say it
+		// What forges and models say may be in it, and must not command the terminal.
+		text := strings.Map(cli.Visible, strings.ReplaceAll(err.Error(), "\n", "; "))
+		_, _ = fmt.Fprintf(p.Stderr, "toryo: %s\n", text) // nowhere else to say it
 	}
 	return task.CodeOf(err).Info().Exit
 }
