@@ -79,10 +79,10 @@ func (t Target) proxy(err error) Problem {
 		return Problem{}
 	}
 	const its = "the proxy in HTTPS_PROXY or HTTP_PROXY "
-	if speaksHTTP(operation.Err) {
+	if speaksHTTP(err) {
 		return Problem{its + "speaks HTTP, not HTTPS", "begin the variable with http://: what goes to an https address is encrypted on its way through the proxy too"}
 	}
-	if wrong := t.certificate(operation.Err); wrong != (Problem{}) {
+	if wrong := t.certificate(err); wrong != (Problem{}) {
 		return Problem{its + "cannot be trusted: " + wrong.Found, "correct the variable, or " + t.Authority}
 	}
 	return Problem{its + "does not answer", "correct the variable, or put the host into NO_PROXY"}
