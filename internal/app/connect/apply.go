@@ -171,8 +171,8 @@ func TokenOf(c config.Config, of task.Forge) redact.Secret {
 	return ""
 }
 
-// webhookSecretOf is the secret of webhooks that is configured.
-func webhookSecretOf(c config.Config, of task.Forge) redact.Secret {
+// WebhookSecretOf is the secret of webhooks that is configured.
+func WebhookSecretOf(c config.Config, of task.Forge) redact.Secret {
 	switch of {
 	case task.GitHub:
 		return c.GitHub.WebhookSecret

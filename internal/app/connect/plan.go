@@ -95,7 +95,7 @@ func (w *work) planWebhookSecret() error {
 	if !w.answers.Webhook || w.kind.Forge == "" {
 		return nil
 	}
-	if w.secret = webhookSecretOf(w.loaded, w.kind.Forge); w.secret != "" {
+	if w.secret = WebhookSecretOf(w.loaded, w.kind.Forge); w.secret != "" {
 		return nil
 	}
 	name := string(w.kind.Forge) + "-webhook-secret"
@@ -159,7 +159,7 @@ func (w *work) checkSecrets(after config.Config, report config.Report) error {
 		inForce redact.Secret
 	}{
 		{section + ".token", w.answers.Token, TokenOf(after, w.answers.Forge)},
-		{section + ".webhook_secret", Secret{Value: w.secret}, webhookSecretOf(after, w.answers.Forge)},
+		{section + ".webhook_secret", Secret{Value: w.secret}, WebhookSecretOf(after, w.answers.Forge)},
 		{"llm.api_key", w.answers.Model.Key, after.LLM.APIKey},
 	} {
 		if one.want.Value == "" || one.want.Variable != "" || one.want.Value == one.inForce {
