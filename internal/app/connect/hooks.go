@@ -111,12 +111,22 @@ func (w *work) hookOf(ctx context.Context, f Forge, repository string) (noted re
 	}
 	if w.record.isSigned(noted, hook.ID, w.secret) && hook.Active && len(hook.MissingEvents(w.kind.events)) == 0 {
 		w.Report(Step{What: what, State: Unchanged})
-		return noted, false, nil
+		return noted, false, w.keepID(noted, hook.ID)
 	}
 	noted.Edited = !slices.Contains(w.record.Hooks, noted)
 	w.record.unsign(noted)
 	err = w.putHook(ctx, what+" corrected", noted, func() (forge.Hook, error) { return f.EditHook(ctx, repository, hook.ID, post) })
 	return noted, err == nil, w.orLeaveOut(ctx, what, err)
+}
+
+// keepID notes the id of a webhook of ours that the forge could not say when it was created.
+func (w *work) keepID(noted recordedHook, id string) error {
+	known := slices.ContainsFunc(w.record.Signed, func(one signedHook) bool { return one.is(noted) && one.ID == id })
+	if known || w.DryRun {
+		return nil
+	}
+	w.record.sign(noted, id, w.secret)
+	return w.record.save()
 }
 
 // onlyNewest deletes all webhooks with our address but the newest: see [forge.Webhooks].
