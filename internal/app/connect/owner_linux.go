@@ -13,20 +13,23 @@ import (
 // container without capabilities: then the server says that it cannot read them.
 
 // keepOwner gives a new file to the owner of the one that it is about to replace, or else of the
-// folder that it is in.
+// folder that it is in. Who is not root can keep the group, if it is one of theirs.
 func keepOwner(draft *os.File, path string) {
-	if os.Geteuid() != 0 {
-		return
-	}
 	info, err := os.Stat(path)
-	if err != nil {
+	root := os.Geteuid() == 0
+	if err != nil && root {
 		info, err = os.Stat(filepath.Dir(path))
 	}
 	if err != nil {
 		return
 	}
-	if owner, is := info.Sys().(*syscall.Stat_t); is {
+	owner, is := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !is:
+	case root:
 		_ = draft.Chown(int(owner.Uid), int(owner.Gid)) // see above
+	default:
+		_ = draft.Chown(-1, int(owner.Gid))
 	}
 }
 

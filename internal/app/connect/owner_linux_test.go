@@ -67,3 +67,31 @@ func TestRootGivesWhatItMakesToTheServer(t *testing.T) {
 		t.Errorf("root's own folder belongs to %q", got)
 	}
 }
+
+// A file that is replaced keeps its group, by which a service may read it.
+func TestWriteWholeKeepsTheGroup(t *testing.T) {
+	t.Parallel()
+	groups, err := os.Getgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "toryo.yaml")
+	if err := os.WriteFile(path, []byte("old"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range append(groups, os.Getegid()) {
+		if err := os.Chown(path, -1, group); err != nil {
+			t.Fatal(err)
+		}
+		if err := connect.WriteWhole(path, []byte("new"), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is := info.Sys().(*syscall.Stat_t); int(is.Gid) != group { //nolint:forcetypeassert // it is, on Linux
+			t.Errorf("the group was %d and is %d", group, is.Gid)
+		}
+	}
+}
