@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,8 @@ func (o *setup) printCheck(check connect.RepositoryCheck) {
 		case forge.RightGiven:
 			o.say("    ✓ %s", connect.RightText(right.Right))
 		case forge.RightUnknown:
-			o.say("    ? %s (the forge does not tell)", connect.RightText(right.Right))
+			found := textfmt.Shorten(textfmt.OneLine(right.Found), maxProblem)
+			o.say("    ? %s (%s)", connect.RightText(right.Right), cmp.Or(found, "the forge does not tell"))
 		case forge.RightMissing: // it is among the problems
 		}
 	}
