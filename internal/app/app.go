@@ -49,7 +49,9 @@ func run(ctx context.Context, p site.Program, args []string) int {
 	}
 	err = coded(err)
 	if !errors.Is(err, cli.ErrReported) {
-		_, _ = fmt.Fprintf(p.Stderr, "toryo: %s\n", strings.ReplaceAll(err.Error(), "\n", "; ")) // nowhere else to say it
+		// What forges and models say may be in it, and must not command the terminal.
+		text := strings.Map(cli.Visible, strings.ReplaceAll(err.Error(), "\n", "; "))
+		_, _ = fmt.Fprintf(p.Stderr, "toryo: %s\n", text) // nowhere else to say it
 	}
 	return task.CodeOf(err).Info().Exit
 }
@@ -82,7 +84,7 @@ it to a reviewed pull request, on your own machines and with your own model keys
 
 Start with:
   toryo demo           see it work, with no account and no key
-  toryo config init    write a commented toryo.yaml
+  toryo init           connect your forge and your model, and see a first issue through
   toryo doctor         what is there and what is missing
   toryo up             server and agent in one process
 
@@ -101,7 +103,7 @@ configuration. Tasks are named like team/app#3: see toryo help task-names.`,
 		command.Serve(p),
 		command.Agent(p),
 		command.Egress(p),
-		command.Demo(p),
+		command.Demo(p), command.Init(p),
 		command.Run(p),
 		command.Config(p),
 		command.Doctor(p),

@@ -140,6 +140,7 @@ var importTable = map[string]row{
 	"journal/journaltest": {imports: []string{"phase", "phase/conversation", "environment", "llm", "task"}, testing: true},
 
 	"testkit/forgeworld": {imports: []string{"forge", "task"}, testing: true},
+	"testkit/forgesetup": {imports: []string{"forge", "forge/dummy", "forge/gitea", "task"}, testing: true},
 	"testkit/gitsite":    {imports: []string{"forge", "mirror", "task"}, testing: true},
 }
 

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/connect"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -54,30 +54,11 @@ func (o configInit) run() error {
 	if _, err := os.Lstat(o.file); !o.force && !errors.Is(err, fs.ErrNotExist) {
 		return task.Errorf(task.Conflict, "%s is there already", o.file).WithHint("give another name, or --force to overwrite it")
 	}
-	if err := writeWhole(o.file, config.Template()); err != nil {
+	if err := connect.WriteWhole(o.file, config.Template(), 0o644); err != nil {
 		return task.Wrap(task.Conflict, err, "cannot write "+o.file).WithHint("choose a folder that you may write to")
 	}
 	_, err := fmt.Fprintf(o.Stdout, "wrote %s\ncheck it with: toryo config check %s\n", o.file, o.file)
 	return err
-}
-
-// writeWhole writes a file so that it is there whole or not at all.
-func writeWhole(path string, content []byte) (err error) {
-	draft, err := os.CreateTemp(filepath.Dir(path), ".toryo-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(draft.Name()))
-		}
-	}()
-	_, err = draft.Write(content)
-	err = errors.Join(err, draft.Chmod(0o644), draft.Sync(), draft.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(draft.Name(), path)
 }
 
 type configCheck struct {

@@ -27,6 +27,27 @@ func Load(file string, environ []string, overrides map[string]string) (Config, R
 	if file != "" {
 		l.readFile()
 	}
+	return l.readOthers(environ, overrides)
+}
+
+// LoadText is [Load] for a file that is not written yet.
+func LoadText(file string, data []byte, environ []string, overrides map[string]string) (Config, Report) {
+	l := newLoader(file)
+	l.readDocument(data)
+	return l.readOthers(environ, overrides)
+}
+
+// LoadPlanned is [LoadText] before the files with its secrets are written. Planned has these by
+// the full paths of their files.
+func LoadPlanned(file string, data []byte, planned map[string]redact.Secret, environ []string, overrides map[string]string) (Config, Report) {
+	l := newLoader(file)
+	l.planned = planned
+	l.readDocument(data)
+	return l.readOthers(environ, overrides)
+}
+
+// readOthers reads what goes over the file.
+func (l *loader) readOthers(environ []string, overrides map[string]string) (Config, Report) {
 	l.readEnvironment(environ)
 	l.readOverrides(overrides)
 	l.readPassed(environ)
@@ -43,6 +64,7 @@ type loader struct {
 	unread   bool                // the file as a whole could not be understood
 	sections map[string]position // where sections begin in the file
 	redactor *redact.Redactor    // knows also the secrets that were refused
+	planned  map[string]redact.Secret
 }
 
 func newLoader(file string) *loader {

@@ -91,6 +91,14 @@ func (o Origin) String() string {
 // IsFlag says that a flag set the value.
 func (o Origin) IsFlag() bool { return o.source == fromFlag }
 
+// Variable is the variable that the value comes from, or that names its file; else it is empty.
+func (o Origin) Variable() string {
+	if o.source != fromEnvironment {
+		return ""
+	}
+	return o.name
+}
+
 // IsDefault says that nobody set the value.
 func (o Origin) IsDefault() bool { return o.source == fromDefault }
 

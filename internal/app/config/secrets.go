@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -112,7 +113,11 @@ func (l *loader) readSecretFiles() {
 
 func (l *loader) readSecretFile(secret, named *key, path string, at Origin) {
 	path = l.from(at, path)
-	text, wrong := secretFrom(path)
+	text, planned := l.plannedSecret(path)
+	var wrong *complaint
+	if !planned {
+		text, wrong = secretFrom(path)
+	}
 	if wrong == nil {
 		l.redactor.Add(text)
 		wrong = secret.checkText(text)
@@ -124,10 +129,20 @@ func (l *loader) readSecretFile(secret, named *key, path string, at Origin) {
 	}
 	at.via = named.name
 	l.set(at, secret, redact.Secret(text), nil)
-	if readableByAll(path) {
+	if !planned && readableByAll(path) {
 		at.via = ""
 		l.warning(at, named.path, complain("run chmod 600 on it", "every user of this machine can read %s", strconv.Quote(path)))
 	}
+}
+
+// plannedSecret is what will be in a file that is about to be written.
+func (l *loader) plannedSecret(path string) (text string, planned bool) {
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return "", false
+	}
+	secret, planned := l.planned[full]
+	return secret.Reveal(), planned
 }
 
 func secretFrom(path string) (string, *complaint) {

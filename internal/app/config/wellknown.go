@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -190,6 +191,36 @@ func (l LLM) KeyVariables() []string {
 		names = append(names, known.names...)
 	}
 	return names
+}
+
+// KeyVariable is the variable in which the key of this model is, or nothing.
+func (l LLM) KeyVariable(environ []string) string {
+	name, _ := wellKnown{names: l.KeyVariables()}.in(environ)
+	return name
+}
+
+// VendorKey is the key of a provider that was found in a variable.
+type VendorKey struct {
+	Provider string
+	Variable string
+}
+
+// FindVendorKeys lists the providers whose key is in a variable of their own programs.
+func FindVendorKeys(environ []string) []VendorKey {
+	var found []VendorKey
+	for _, provider := range slices.Sorted(maps.Keys(providerKeys)) {
+		if name, _ := providerKeys[provider].in(environ); name != "" {
+			found = append(found, VendorKey{provider, name})
+		}
+	}
+	return found
+}
+
+// FindToken is the token for a forge at an address, and the variable that it is in; both are
+// empty if there is none.
+func FindToken(forge task.Forge, address string, environ []string) (variable string, token redact.Secret) {
+	variable, value := wellKnown{names: tokenVariables(forge, address)}.in(environ)
+	return variable, redact.Secret(strings.TrimRight(value, "\r\n"))
 }
 
 // tokenVariables lists the variables from which the token of a forge at an address

@@ -1,0 +1,386 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toryo-dev/toryo/internal/app/cli"
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/connect"
+	"github.com/toryo-dev/toryo/internal/app/doctor"
+	"github.com/toryo-dev/toryo/internal/app/site"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// setup is the command toryo init: its flags, and what tests replace.
+type setup struct {
+	site.Program
+	settings cli.Settings
+
+	forge, url, owner, tokenFile                   string
+	repositories                                   []string
+	provider, model, baseURL, script, modelKeyFile string
+	sandbox, publicURL                             string
+	webhook, firstIssue, start                     string
+	yes, remove, local, dryRun, json               bool
+
+	terminal *terminal // nil if there is none
+	cache    string    // folder for a draft of the answers; empty for none
+	earlier  draft     // of the last time
+	said     draft     // this time
+	open     func(config.Config, task.Forge) (forge.Forge, error)
+	client   *http.Client
+	folder   string        // the current one
+	wait     time.Duration // for a webhook
+	serve    func(ctx context.Context, p site.Program, c config.Config, name string, ready site.WhenReady) error
+}
+
+// The answers to whether something is done.
+const (
+	answerYes   = "yes"
+	answerNo    = "no"
+	answerOnce  = "once"
+	answerAuto  = "auto"
+	answerOffer = "offer"
+	answerNone  = "none"
+)
+
+// Init is the command toryo init.
+func Init(p site.Program) *cobra.Command {
+	o := setup{
+		Program: p, open: site.OpenForge, client: forge.HTTPClient(nil), folder: ".", wait: webhookWait, serve: site.Serve,
+	}
+	c := &cobra.Command{
+		Use:   "init",
+		Short: "Connect a forge and a model, and see a first issue through",
+		Long: `Look at what this machine has, ask for the rest, check each answer at once, and then
+write toryo.yaml and files for the secrets, create labels and webhooks, start the server
+with an agent, and follow a first issue to its pull request.
+
+Every question has a flag. Without a terminal each answer has to be a flag, or --yes takes
+the defaults. Nothing is written before the last question. It can be run again: what is
+there is asked for as the default, and only what differs is changed. --remove undoes it.
+
+Secrets are read from a file, from standard input (-) or from the environment, never from
+the command line. Those that are typed go to files in the folder secrets of the data
+directory, which only this user can read; those in the environment stay there.`,
+		Example: `  toryo init
+  toryo init --forge gitea --url https://git.example.com --token-file token.txt --repository team/app \
+    --provider anthropic --model NAME --model-key-file key.txt --yes
+  toryo init --forge board --provider none --yes
+  toryo init --remove`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			o.terminal = terminalOf(p)
+			o.cache, _ = os.UserCacheDir() // without one there are no drafts
+			return o.run(c.Context())
+		},
+	}
+	o.bind(c)
+	return c
+}
+
+// webhookWait is how long a webhook may take to arrive.
+const webhookWait = 15 * time.Second
+
+func (o *setup) bind(c *cobra.Command) {
+	o.settings.Bind(c, cli.DataFlag, cli.AddrFlag)
+	flags := c.Flags()
+	flags.StringVar(&o.forge, "forge", "", "where the issues are: gitea, github, gitlab, or board for the built-in one")
+	flags.StringVar(&o.url, "url", "", "address of the forge (`URL`)")
+	flags.StringVar(&o.tokenFile, "token-file", "", "`FILE` with the access token of the bot, or - for standard input")
+	flags.StringSliceVar(&o.repositories, repositoryFlag, nil, "work on this repository (`OWNER/NAME`); may be given several times")
+	flags.StringVar(&o.owner, "owner", "", "whose repositories they are (`NAME`, default: the owner of the first)")
+	flags.StringVar(&o.provider, "provider", "", "whose model: anthropic, openai, gemini, script or none")
+	flags.StringVar(&o.model, "model", "", "`NAME` of the model")
+	flags.StringVar(&o.baseURL, "base-url", "", "address of the model's API, if it is not the provider's own (`URL`)")
+	flags.StringVar(&o.script, "script", "", "`FILE` that the provider script follows")
+	flags.StringVar(&o.modelKeyFile, "model-key-file", "", "`FILE` with the key of the model, or - for standard input")
+	flags.StringVar(&o.sandbox, "sandbox", "", "auto, docker, bubblewrap, kubernetes or landlock")
+	flags.StringVar(&o.publicURL, "public-url", "", "where people and the forge reach the server (`URL`)")
+	flags.StringVar(&o.webhook, "webhook", answerAuto, "auto creates webhooks where the forge can reach the server; no leaves them out")
+	flags.StringVar(&o.firstIssue, "first-issue", answerOffer, "offer (on a terminal), yes or no")
+	flags.StringVar(&o.start, "start", "", "run the server at the end: yes, no, or once, until the first issue has its pull request (default: asked, and no where nobody is asked)")
+	flags.BoolVar(&o.yes, "yes", false, "take the default of every question that has no flag")
+	flags.BoolVar(&o.remove, "remove", false, "undo what toryo init did")
+	flags.BoolVar(&o.local, "local", false, "with --remove: leave webhooks and labels on the forge, which need not answer then")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be done, and do nothing")
+	flags.BoolVar(&o.json, "json", false, "print a summary as JSON; what is for people goes to standard error")
+}
+
+// shown is where what is for people goes.
+func (o *setup) shown() io.Writer {
+	if o.json {
+		return o.Stderr
+	}
+	return o.Stdout
+}
+
+// say prints lines for people. What forges, models and repositories say is among them, so that
+// what would command the terminal is dropped.
+func (o *setup) say(format string, args ...any) {
+	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
+		fmt.Fprintln(o.shown(), strings.Map(cli.Visible, line))
+	}
+}
+
+// place is where the installation is.
+type place struct {
+	file   string // of the configuration, in full
+	there  bool
+	text   []byte
+	loaded config.Config // with problems, if there are any
+	data   string        // in full
+	// over are the values of flags, which go over the configuration, and what a service is told
+	// apart from it.
+	over     map[string]string
+	problems []config.Problem // with the configuration
+	// unsaid says that nobody has said where the data directory is.
+	unsaid bool
+}
+
+// The services in deploy/systemd have their configuration in one folder and their data in another,
+// of which a variable tells that only they have.
+const (
+	serviceConfig = "/etc/toryo"
+	serviceData   = "/var/lib/toryo"
+)
+
+// locate finds the installation. Nothing is made.
+func (o *setup) locate() (place, error) {
+	var at place
+	var err error
+	if at.file, err = filepath.Abs(cmp.Or(o.settings.FileOrDefault(), cli.DefaultFile)); err != nil {
+		return at, task.Wrap(task.BadConfig, err, "the configuration cannot be found")
+	}
+	if at.text, at.there, err = connect.ReadConfig(at.file); err != nil {
+		return at, err
+	}
+	at.over = o.settings.Given()
+	loaded, report := config.LoadText(at.file, at.text, o.Environ, at.over)
+	if at.unsaid = report.Origin("data_dir").IsDefault(); at.unsaid && filepath.Dir(at.file) == serviceConfig {
+		at.over["data_dir"] = serviceData
+		loaded, report = config.LoadText(at.file, at.text, o.Environ, at.over)
+	}
+	at.loaded, at.problems = loaded, report.Problems
+	if at.data, err = filepath.Abs(at.loaded.DataDir); err != nil {
+		return at, task.Wrap(task.DataDir, err, "the data directory cannot be found")
+	}
+	return at, nil
+}
+
+// run asks, applies and starts.
+func (o *setup) run(ctx context.Context) error {
+	if err := o.checkFlags(); err != nil {
+		return err
+	}
+	at, err := o.locate()
+	if err != nil {
+		return err
+	}
+	if o.remove {
+		return o.undo(ctx, at)
+	}
+	if err := o.sayProblems(at); err != nil {
+		return err
+	}
+	busy, err := o.lookAtAddress(ctx, at.loaded)
+	if err != nil {
+		return err
+	}
+	found, err := connect.Detect(ctx, o.surroundings(at.loaded))
+	if err != nil {
+		return err
+	}
+	o.printFound(found)
+	if o.url == "" && o.forge != string(task.Board) { // else it makes no difference
+		found.Remotes = connect.RecogniseRemotes(ctx, o.client, found.Remotes)
+	}
+	o.printRemotes(found.Remotes)
+	kept := o.draftFile(at)
+	o.earlier, o.said = readDraft(kept), draft{}
+	i := &interview{setup: o, at: at, found: found, busy: busy, owned: connect.OtherOwner(at.data)}
+	if err := i.ask(ctx); err != nil {
+		o.said.save(kept, o.earlier)
+		return err
+	}
+	if err := o.apply(ctx, i); err != nil {
+		o.said.save(kept, o.earlier)
+		return halfDone(ctx, err)
+	}
+	removeDraft(kept)
+	return o.carryOn(ctx, i)
+}
+
+// sayProblems shows what is wrong with the configuration that is there, if the answers can put it
+// right. What they cannot is an error now, and not after all questions.
+func (o *setup) sayProblems(at place) error {
+	var others []config.Problem
+	for _, problem := range at.problems {
+		switch {
+		case !isAnswered(problem.Key):
+			others = append(others, problem)
+		case at.there:
+			o.say("! %s", problem)
+		}
+	}
+	return config.Report{Problems: others}.Err()
+}
+
+// isAnswered reports whether a key is one that answers set.
+func isAnswered(key string) bool {
+	section, name, _ := strings.Cut(key, ".")
+	switch section {
+	case "github", "gitlab", "gitea":
+		return slices.Contains([]string{
+			"url", "owner", "projects", "bot_name", "token", "token_file", "webhook_secret", "webhook_secret_file",
+			"app_id", "app_installation_id", "app_private_key", "app_private_key_file",
+		}, name)
+	case "llm":
+		return slices.Contains([]string{"provider", "model", "base_url", "script", "api_key", "api_key_file"}, name)
+	}
+	return slices.Contains([]string{"data_dir", "sandbox.kind", "server.addr", "server.public_url"}, key)
+}
+
+// halfDone says what to do when something was cut short by a person.
+func halfDone(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return task.Errorf(task.Interrupted, "interrupted before everything was done").
+		WithHint("the next toryo init goes on, and toryo init --remove undoes what was done")
+}
+
+// surroundings are what detection looks at.
+func (o *setup) surroundings(c config.Config) connect.Surroundings {
+	return connect.Surroundings{
+		Folder: o.folder, Environ: o.Environ, Choose: chooseSandbox(c, connect.AnySandbox),
+		Sandboxes: []doctor.Check{
+			doctor.ContainerEngine(cmp.Or(c.Sandbox.ContainerEngine, o.Variable("DOCKER_HOST"))), doctor.Bubblewrap, doctor.Landlock(site.LandlockVersion),
+		},
+	}
+}
+
+// chooseSandbox chooses a sandbox of a kind as an agent does, whatever the configuration says.
+func chooseSandbox(c config.Config, kind string) doctor.Choose {
+	c.Sandbox.Kind = kind
+	return site.LookForSandbox(c)
+}
+
+// checkFlags refuses values that no question would take.
+func (o *setup) checkFlags() error {
+	for _, flag := range []struct {
+		name, value string
+		allowed     []string
+	}{
+		{"forge", o.forge, []string{"", "gitea", "github", "gitlab", "board"}},
+		{"provider", o.provider, []string{"", "anthropic", "openai", "gemini", "script", answerNone}},
+		{"webhook", o.webhook, []string{answerAuto, answerNo}},
+		{"first-issue", o.firstIssue, []string{answerOffer, answerYes, answerNo}},
+		{"start", o.start, []string{"", answerYes, answerNo, answerOnce}},
+	} {
+		if err := oneOf(flag.value, flag.allowed); err != nil {
+			return task.Errorf(task.Usage, "--%s: %v", flag.name, err)
+		}
+	}
+	if o.local && !o.remove {
+		return task.Errorf(task.Usage, "--local goes with --remove")
+	}
+	if o.tokenFile == "-" && o.modelKeyFile == "-" {
+		return task.Errorf(task.Usage, "standard input holds one secret").WithHint("give the other one in a file")
+	}
+	return nil
+}
+
+// installer applies answers.
+func (o *setup) installer(at place, report func(connect.Step)) *connect.Installer {
+	return &connect.Installer{
+		ConfigFile: at.file, DataDir: at.data, Environ: o.Environ, Overrides: at.over, Random: rand.Reader, DryRun: o.dryRun, Local: o.local, Report: report,
+		Receive: connect.ListenAt(at.loaded.Server.Addr, at.loaded.Server.TLSCertFile, at.loaded.Server.TLSKeyFile), Wait: o.wait,
+		Open: o.opener(at.loaded),
+		Import: func(ctx context.Context, name, source string) (bool, error) {
+			return importToBoard(ctx, at, name, source)
+		},
+		Used: func(ctx context.Context, of task.Forge, name string) (bool, error) {
+			return hasTasks(ctx, at, of, name)
+		},
+	}
+}
+
+// opener makes adapters for forges that need not be configured yet.
+func (o *setup) opener(c config.Config) connect.Opener {
+	return func(target connect.Target) (connect.Forge, error) {
+		switch target.Forge {
+		case task.GitHub:
+			if target.Token != "" || target.URL != c.GitHub.URL { // else an App acts as the bot
+				c.GitHub = config.GitHub{Token: target.Token}
+			}
+			c.GitHub.URL = target.URL
+		case task.GitLab:
+			c.GitLab.URL, c.GitLab.Token = target.URL, target.Token
+		case task.Gitea:
+			c.Gitea.URL, c.Gitea.Token = target.URL, target.Token
+		}
+		made, err := o.open(c, target.Forge)
+		if err != nil {
+			return nil, err
+		}
+		able, is := made.(connect.Forge)
+		if !is {
+			return nil, task.Errorf(task.Unsupported, "repositories on %s cannot be set up by toryo init", target.Forge).
+				WithHint("see docs/forges.md for what to do by hand")
+		}
+		return able, nil
+	}
+}
+
+// importToBoard puts a repository on the board, unless it is there.
+func importToBoard(ctx context.Context, at place, name, source string) (made bool, err error) {
+	err = withBoard(ctx, at.loaded, func(b *board.Board) error {
+		_, err := b.Import(ctx, name, source)
+		return err
+	})
+	if task.CodeOf(err) == task.Conflict {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// undo is toryo init --remove.
+func (o *setup) undo(ctx context.Context, at place) error {
+	steps := &stepList{setup: o}
+	if !o.yes && !o.dryRun {
+		if err := o.confirm(ctx, "Undo what toryo init did: webhooks, labels, keys of the configuration and files with secrets?", answerNo); err != nil {
+			return err
+		}
+	}
+	if err := o.installer(at, steps.add).Remove(ctx); err != nil {
+		if task.CodeOf(err) == task.Unavailable && ctx.Err() == nil {
+			o.say("! toryo init --remove --local undoes the rest without the forge, if that does not come back.")
+		}
+		return halfDone(ctx, err)
+	}
+	if o.answersHealthy(ctx, site.ListeningURL(at.loaded, at.loaded.Server.Addr)) {
+		o.say("! A server runs at %s: until you stop it, it goes on with the configuration that it has read.", at.loaded.Server.Addr)
+	}
+	if _, there := os.Stat(at.data); there == nil {
+		o.say("The data directory %s stays: tasks, mirrors and the board are in it. Remove it yourself if you want that.", at.data)
+	}
+	if o.json {
+		return cli.PrintJSON(o.Stdout, summary{Config: at.file, Data: at.data, Steps: steps.all})
+	}
+	return nil
+}

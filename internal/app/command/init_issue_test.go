@@ -1,0 +1,65 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// scriptedModel makes a script for a model, and returns the flags that choose it.
+func scriptedModel(t *testing.T) []string {
+	t.Helper()
+	script := filepath.Join(t.TempDir(), "script.yaml")
+	if err := os.WriteFile(script, []byte("model: none\nrules:\n  - name: anything\n    answer: {text: \"yes\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"--provider", "script", "--script", script}
+}
+
+// committed makes the current folder a git repository with something to do in it.
+func (n *newcomer) committed() {
+	n.Helper()
+	n.write("README.md", "# App\n")
+	n.write("app.sh", "# TODO: greet everybody who comes\n")
+	n.git("init", "-q", "-b", "main")
+	n.git("add", ".")
+	n.git("-c", "user.name=ann", "-c", "user.email=ann@example.com", "commit", "-q", "-m", "first")
+}
+
+// The first issue is shown whole before it is opened, and has nothing in it that is not in git.
+func TestInitFirstIssueIsShown(t *testing.T) {
+	t.Parallel()
+	n := newNewcomer(t)
+	n.committed()
+	n.write("a.sh", "# TODO: the password is hunter2 until May\n")
+	flags := append([]string{"--forge", "board", "--repository", "team/app", "--sandbox", "auto", "--first-issue", "yes", "--yes"}, scriptedModel(t)...)
+	if err := n.run(nil, flags...); err != nil {
+		t.Fatalf("%v\n%s", err, n.shown.String())
+	}
+	n.wantShown("because app.sh:1 is marked TODO", "  | # TODO: greet everybody who comes", "  | Done when", "✓ issue http")
+	if strings.Contains(n.shown.String(), "hunter2") {
+		t.Errorf("what is not in git is shown:\n%s", n.shown.String())
+	}
+}
+
+// A task that waits for what only a person can bring is not waited for; that the agent of this
+// process has not come yet passes.
+func TestLastingWaits(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[task.Reason]bool{
+		task.ReasonNoAgents: false, task.ReasonAgentsSilent: false,
+		task.ReasonNoSandbox: true, task.ReasonNoModel: true, task.ReasonKeyRejected: true, task.ReasonAllPaused: true, task.ReasonNoPushRight: true,
+	} {
+		waits := []wire.Wait{
+			{Reason: string(task.ReasonNoModel), Tasks: []wire.WaitTask{{Task: "other"}}},
+			{Reason: string(reason), Tasks: []wire.WaitTask{{Task: "other"}, {Task: "ours"}}},
+		}
+		if got, is := lastingWait(waits, "ours"); is != want || is && got.Reason != string(reason) {
+			t.Errorf("%s: %+v, %t", reason, got, is)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/connect"
+	"github.com/toryo-dev/toryo/internal/app/doctor"
+	"github.com/toryo-dev/toryo/internal/app/site"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// askModel asks for the model until one works, or none is wanted.
+func (i *interview) askModel(ctx context.Context) error {
+	now := i.at.loaded.LLM
+	likely := connect.Model{Provider: now.Provider, Name: now.Model, BaseURL: now.BaseURL, Script: now.Script}
+	if likely.Provider == "" && len(i.found.Keys) > 0 {
+		likely.Provider = i.found.Keys[0].Provider
+	}
+	for {
+		model, err := i.askModelOnce(ctx, likely)
+		if err != nil {
+			return err
+		}
+		if model.Provider == "" {
+			i.say("  ! Without a model tasks wait. Set llm in toryo.yaml, or run toryo init again.")
+			return nil
+		}
+		finding := i.tryModel(ctx, model)
+		if finding.Status == doctor.OK {
+			i.say("  ✓ %s", finding.Found)
+			i.answers.Model = model
+			return nil
+		}
+		failed := task.Errorf(task.NotReady, "the model does not work: %s", finding.Found).WithHint("%s", finding.Hint)
+		if i.terminal == nil || i.yes || i.provider != "" || ctx.Err() != nil {
+			return failed
+		}
+		i.sayWrong(failed)
+		likely, i.again = model, true
+	}
+}
+
+// askModelOnce asks for a model and its key.
+func (i *interview) askModelOnce(ctx context.Context, likely connect.Model) (connect.Model, error) {
+	usual := likely.Provider
+	if usual == "" && i.terminal != nil && !i.yes {
+		usual = answerNone
+	}
+	provider, err := i.answer(ctx, initQuestion{
+		text: "Whose model: anthropic, openai (or a server that speaks its API), gemini, none", flag: "provider", given: i.provider, usual: usual,
+		check: func(answer string) error {
+			return oneOf(answer, []string{"anthropic", "openai", "gemini", "script", answerNone})
+		},
+	})
+	if err != nil || provider == answerNone {
+		return connect.Model{}, err
+	}
+	if provider != likely.Provider {
+		likely = connect.Model{}
+	}
+	model := connect.Model{Provider: provider}
+	if provider == "script" {
+		model.Name = i.model
+		model.Script, err = i.askScript(ctx, likely.Script)
+		return model, err
+	}
+	if model.BaseURL, err = i.askBaseURL(ctx, provider, likely.BaseURL); err != nil {
+		return model, err
+	}
+	if model.Key, err = i.askKey(ctx, model); err != nil {
+		return model, err
+	}
+	model.Name, err = i.askModelName(ctx, model, likely.Name)
+	return model, err
+}
+
+// modelsShown is how many models are shown to choose from.
+const modelsShown = 20
+
+// askModelName asks for the name of the model, and shows those that there are.
+func (i *interview) askModelName(ctx context.Context, model connect.Model, likely string) (string, error) {
+	var all []string
+	if i.model == "" && i.terminal != nil && !i.yes {
+		llm := config.LLM{Provider: model.Provider, BaseURL: model.BaseURL, APIKey: model.Key.Value}
+		all, _ = connect.Models(ctx, i.client, llm) // who knows the name needs no list
+		for number, name := range all[:min(len(all), modelsShown)] {
+			i.say("  %2d  %s", number+1, name)
+		}
+	}
+	answer, err := i.answer(ctx, initQuestion{
+		text: "Model, by number or as the provider spells it", flag: "model", given: i.model, usual: likely,
+		check: func(answer string) error {
+			name, err := oneChosen(answer, all)
+			if err != nil {
+				return err
+			}
+			return config.CheckValue("llm.model", name)
+		},
+	})
+	if err != nil {
+		return "", err
+	}
+	return oneChosen(answer, all)
+}
+
+// oneChosen is what a number in a list stands for.
+func oneChosen(answer string, all []string) (string, error) {
+	number, err := strconv.Atoi(answer)
+	if err != nil || len(all) == 0 {
+		return answer, nil //nolint:nilerr // it is a name
+	}
+	if number < 1 || number > len(all) {
+		return "", task.Errorf(task.Invalid, "there is no number %d in the list", number)
+	}
+	return all[number-1], nil
+}
+
+func (i *interview) askScript(ctx context.Context, likely string) (string, error) {
+	answer, err := i.answer(ctx, initQuestion{
+		text: "File that the scripted model follows", flag: "script", given: i.script, usual: likely,
+		check: func(answer string) error {
+			_, err := os.Stat(answer)
+			return err
+		},
+	})
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(answer)
+}
+
+// askBaseURL asks where the model is, if that may be elsewhere than at its provider.
+func (i *interview) askBaseURL(ctx context.Context, provider, likely string) (string, error) {
+	if provider != "openai" && i.baseURL == "" && likely == "" {
+		return "", nil
+	}
+	return i.answer(ctx, initQuestion{
+		text: "Address of the API, if it is not the provider's own", flag: "base-url", given: i.baseURL, usual: likely, optional: true,
+		check: func(answer string) error { return config.CheckValue("llm.base_url", answer) },
+	})
+}
+
+// askKey finds the key of the model.
+func (i *interview) askKey(ctx context.Context, model connect.Model) (connect.Secret, error) {
+	if i.modelKeyFile != "" {
+		return i.secretOfFlag("model-key-file", i.modelKeyFile, "llm.api_key")
+	}
+	now := i.at.loaded.LLM
+	llm := config.LLM{Provider: model.Provider, BaseURL: model.BaseURL}
+	if now.APIKey != "" && now.Provider == model.Provider && now.BaseURL == model.BaseURL && !i.again {
+		return connect.Secret{Value: now.APIKey, Configured: true}, nil
+	}
+	if variable := llm.KeyVariable(i.Environ); variable != "" && !i.again {
+		i.say("  The key is taken from %s, which has to be set whenever the server or an agent is started.", variable)
+		return connect.Secret{Value: llm.FindKey(i.Environ), Variable: variable}, nil
+	}
+	if err := i.notOverridden("llm.api_key", ""); err != nil {
+		return connect.Secret{}, err
+	}
+	answer, err := i.answer(ctx, initQuestion{
+		text: "Key of the model (it is not shown)", flag: "model-key-file", hidden: true, optional: model.BaseURL != "",
+	})
+	return connect.Secret{Value: secretOf(answer)}, err
+}
+
+// tryModel makes one short call. A script is only read: each question would count as one of
+// its own.
+func (i *interview) tryModel(ctx context.Context, model connect.Model) doctor.Finding {
+	c := i.at.loaded
+	now := c.LLM
+	c.LLM = config.Default().LLM
+	if now.Provider == model.Provider {
+		c.LLM = now // with its limits
+	}
+	c.LLM.Provider, c.LLM.Model, c.LLM.BaseURL, c.LLM.Script, c.LLM.APIKey = model.Provider, model.Name, model.BaseURL, model.Script, model.Key.Value
+	c.LLM.Retries = 0
+	return doctor.Model(ctx, c.LLM, func(ctx context.Context) (string, error) {
+		if model.Provider == "script" {
+			_, err := site.Connect(c.LLM)
+			return "can be read (a script is not asked)", err
+		}
+		answered, err := askOnce(ctx, i.Program, c, question{text: "Answer with the word yes.", most: 16})
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("answered after %s", answered.took), nil
+	})
+}

@@ -1,0 +1,116 @@
+package connect
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/doctor"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Surroundings are what is looked at.
+type Surroundings struct {
+	Folder  string // in which the program was started
+	Environ []string
+	// Sandboxes are the checks of the ways to run code apart from the machine.
+	Sandboxes []doctor.Check
+	// Choose takes the best of them for tasks from a forge, as an agent does.
+	Choose doctor.Choose
+}
+
+// Found is what the machine has.
+type Found struct {
+	Git       doctor.Finding     `json:"git"`
+	Sandboxes []doctor.Finding   `json:"sandboxes"`
+	Sandbox   doctor.Finding     `json:"sandbox"` // whether there is one for tasks from a forge
+	Keys      []config.VendorKey `json:"keys,omitempty"`
+	Tokens    []FoundToken       `json:"tokens,omitempty"`
+	// Folder is the top of the git repository that the program was started in, or empty.
+	Folder  string   `json:"folder,omitempty"`
+	Remotes []Remote `json:"remotes,omitempty"`
+}
+
+// AnySandbox is the value of sandbox.kind that leaves the choice to the agent.
+const AnySandbox = "auto"
+
+// FoundToken is a token of a forge in the environment.
+type FoundToken struct {
+	Forge    task.Forge `json:"forge"`
+	Variable string     `json:"variable"`
+}
+
+// Detect looks at the machine. Nothing is changed, and nobody is asked over the network.
+func Detect(ctx context.Context, at Surroundings) (Found, error) {
+	checks := doctor.Examine(ctx, append([]doctor.Check{doctor.Git}, at.Sandboxes...))
+	found := Found{
+		Git: checks[0], Sandboxes: checks[1:], Sandbox: doctor.Sandbox(ctx, AnySandbox, at.Choose, checks[1:]...), Keys: config.FindVendorKeys(at.Environ),
+	}
+	for _, kind := range Kinds {
+		if variable, _ := config.FindToken(kind.Forge, kind.URL, at.Environ); variable != "" {
+			found.Tokens = append(found.Tokens, FoundToken{kind.Forge, variable})
+		}
+	}
+	if found.Git.Status != doctor.OK {
+		return found, ctx.Err()
+	}
+	top, remotes, err := Remotes(ctx, at.Folder)
+	if err != nil {
+		return found, err
+	}
+	found.Folder, found.Remotes = top, remotes
+	return found, ctx.Err()
+}
+
+// recognisingAll is how long all hosts together may take to say what they are: a person waits
+// for the first question meanwhile.
+const recognisingAll = 5 * time.Second
+
+// RecogniseRemotes asks the hosts of remotes which forges they are, side by side and without a
+// credential. One that does not answer stays unknown. The client follows no redirections.
+func RecogniseRemotes(ctx context.Context, client *http.Client, remotes []Remote) []Remote {
+	ctx, cancel := context.WithTimeout(ctx, recognisingAll)
+	defer cancel()
+	var addresses []string
+	for _, remote := range remotes {
+		for _, address := range remote.addresses() {
+			addOnce(&addresses, address)
+		}
+	}
+	names := make([]task.Forge, len(addresses))
+	var asking sync.WaitGroup
+	for at, address := range addresses {
+		asking.Go(func() {
+			answer, _ := Recognise(ctx, client, address) // unknown is no error here
+			names[at] = answer.Forge
+		})
+	}
+	asking.Wait()
+	all := slices.Clone(remotes)
+	for at, remote := range all {
+		for _, address := range remote.addresses() {
+			if name := names[slices.Index(addresses, address)]; name != "" {
+				all[at] = remote.On(name)
+				break
+			}
+		}
+	}
+	return all
+}
+
+// addresses are where the forge of a remote may be: at the top of the host, or below the path
+// that is before the repository.
+func (r Remote) addresses() []string {
+	if r.Forge != "" {
+		return nil // that is known
+	}
+	all := []string{r.URL}
+	if parts := strings.Split(r.Path, "/"); len(parts) > 2 {
+		all = append(all, r.URL+"/"+strings.Join(parts[:len(parts)-2], "/"))
+	}
+	return all
+}
