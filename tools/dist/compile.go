@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"debug/buildinfo"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -180,6 +181,29 @@ func (r *release) collectCompletions(ctx context.Context) error {
 			return err
 		}
 		r.documents = append(r.documents, entry{name: "completions/" + shell.file, content: text})
+	}
+	return r.collectManual(ctx, runs.path)
+}
+
+// collectManual gathers the manual pages, which the program writes.
+func (r *release) collectManual(ctx context.Context, program string) error {
+	folder := filepath.Join(r.work, "man")
+	if _, err := output(ctx, r.work, nil, program, "man", folder); err != nil {
+		return err
+	}
+	pages, err := filepath.Glob(filepath.Join(folder, "*.1"))
+	if err != nil {
+		return err
+	}
+	if len(pages) == 0 {
+		return errors.New("toryo man has written no pages")
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			return err
+		}
+		r.documents = append(r.documents, entry{name: "man/" + filepath.Base(page), content: text})
 	}
 	return nil
 }

@@ -32,6 +32,10 @@ func main() {
 	if len(os.Args) == 3 && os.Args[1] == "completion" {
 		_, _ = os.Stdout.WriteString("# for " + os.Args[2] + "\n")
 	}
+	if len(os.Args) == 3 && os.Args[1] == "man" {
+		_ = os.Mkdir(os.Args[2], 0o755)
+		_ = os.WriteFile(os.Args[2]+"/toryo.1", []byte(".TH TORYO 1\n"), 0o644)
+	}
 }
 `
 
@@ -175,7 +179,7 @@ func checkArchives(t *testing.T, r *release) {
 			t.Errorf("%s is of %s", one.Name, one.Modified)
 		}
 	}
-	if want := []string{"LICENSE", "README.ja.md", "README.md", thirdPartyFile, "completions/_toryo", "completions/toryo.bash", "completions/toryo.fish", "completions/toryo.ps1", "toryo-guest", "toryo.exe"}; !slices.Equal(names, want) {
+	if want := []string{"LICENSE", "README.ja.md", "README.md", thirdPartyFile, "completions/_toryo", "completions/toryo.bash", "completions/toryo.fish", "completions/toryo.ps1", "man/toryo.1", "toryo-guest", "toryo.exe"}; !slices.Equal(names, want) {
 		t.Errorf("the archive for Windows has %v, want %v", names, want)
 	}
 	if here.os != "linux" {

@@ -134,6 +134,15 @@ func (r *release) packedFiles(arch string) ([]packed, error) {
 		{to: "/usr/share/doc/toryo/" + thirdPartyFile, mode: 0o644, content: r.document(thirdPartyFile)},
 		{to: "/usr/share/doc/toryo/README.md", mode: 0o644, content: r.document("README.md")},
 	}
+	for _, one := range r.documents {
+		if page, is := strings.CutPrefix(one.name, "man/"); is {
+			text, err := compress(one.content)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, packed{to: "/usr/share/man/man1/" + page + ".gz", mode: 0o644, content: text})
+		}
+	}
 	for _, one := range []struct{ from, to, kind string }{
 		{unitFolder + "/toryo.service", "/usr/lib/systemd/system/toryo.service", ""},
 		{unitFolder + "/toryo-agent.service", "/usr/lib/systemd/system/toryo-agent.service", ""},
