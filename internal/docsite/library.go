@@ -170,7 +170,10 @@ func readShelf(files fs.FS, language task.Language) (*shelf, error) {
 	if language == task.English {
 		return s, nil
 	}
-	return s, s.readFolder(string(language), language)
+	if err := s.readFolder(string(language), language); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // readFolder reads the files of one folder. They take the place of those that have the same
