@@ -45,6 +45,7 @@ type newcomer struct {
 	out    bytes.Buffer // with --json
 	asked  int
 	opened int             // how often the forge was asked something with a token
+	down   bool            // the forge does not answer
 	cache  string          // of the user
 	env    []string        // variables
 	place  []string        // flags that say where the installation is, if not the usual ones

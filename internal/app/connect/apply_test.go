@@ -403,7 +403,11 @@ func TestALostSecretOfWebhooks(t *testing.T) {
 	if err := os.Remove(filepath.Join(h.folder, "data", "secrets", "gitea-webhook-secret")); err != nil {
 		t.Fatal(err)
 	}
-	h.apply()
+	again := h.installer()
+	again.Random = strings.NewReader(strings.Repeat("another secret, ", 100))
+	if err := again.Apply(t.Context(), h.answers()); err != nil {
+		t.Fatal(err)
+	}
 	if got := h.forge.HookURLs("team/app"); len(got) != 1 {
 		t.Errorf("the webhooks are %v", got)
 	}
