@@ -106,14 +106,14 @@ func (s *Server) listEvents(ctx context.Context, input *eventsInput) (*eventsOut
 	if err != nil {
 		return nil, err
 	}
-	return eventsOf(fitting(found)), nil
+	return eventsOf(inOneAnswer(found)), nil
 }
 
 // maxEvents is how many bytes of data the entries of one answer have, unless the first has more.
 const maxEvents = 16 << 20
 
-// fitting are the first entries that fit into one answer, at least one if there is one.
-func fitting(events []task.Event) []task.Event {
+// inOneAnswer are the first entries that fit into one answer, at least one if there is one.
+func inOneAnswer(events []task.Event) []task.Event {
 	size := 0
 	for i, e := range events {
 		if size += len(e.Data); size > maxEvents && i > 0 {
