@@ -70,6 +70,8 @@ func (a *Approvals) Required(t task.Task, item forge.Item) bool {
 func (a *Approvals) Decide(ctx context.Context, t task.Task, seen items.Snapshot) error {
 	found, err := a.look(ctx, t, seen)
 	switch {
+	case task.CodeOf(err) == task.StaleGeneration:
+		return nil // another server has let it go on meanwhile
 	case err != nil:
 		return err
 	case found.approval != nil:

@@ -385,6 +385,22 @@ func TestPreparationOfARunThatIsOver(t *testing.T) {
 	if last := events[len(events)-1]; last.Kind != task.StateChanged {
 		t.Errorf("the last entry is %+v", last)
 	}
+
+	// The next run is told what is there; what is written then is for it, whoever looks late.
+	next := o.claim(o.task(issue, task.Development), "b")
+	if _, err := preparer(o, &seeds{}).Prepare(t.Context(), assignment.Assignment{Task: next}); err != nil {
+		t.Fatal(err)
+	}
+	start, err := o.store.CommentsStart(t.Context(), held.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := preparer(o, &seeds{}).Prepare(t.Context(), assignment.Assignment{Task: held}); task.CodeOf(err) != task.StaleGeneration {
+		t.Errorf("the next run is prepared, and preparing the one before says %v", err)
+	}
+	if now, err := o.store.CommentsStart(t.Context(), held.ID); err != nil || now != start {
+		t.Errorf("the next run was told up to %d, and now it is %d, %v", start, now, err)
+	}
 }
 
 // moving is the ground of a repository to whose branch somebody pushes while a task

@@ -21,8 +21,9 @@ type CommentLog interface {
 	// in order.
 	CommentsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.CommentEntry, error)
 	// StartComments notes the position up to which the task was told with its
-	// assignment; NotFound if there is no such task.
-	StartComments(ctx context.Context, id task.ID, start int64) error
+	// assignment, in a generation; NotFound if there is no such task, StaleGeneration if
+	// it is in another one.
+	StartComments(ctx context.Context, id task.ID, generation, start int64) error
 	// CommentsStart returns that position, 0 if none was noted.
 	CommentsStart(ctx context.Context, id task.ID) (int64, error)
 }

@@ -98,7 +98,7 @@ func (k *Log) Begin(ctx context.Context, t task.Task) ([]task.CommentEntry, erro
 	if err != nil {
 		return nil, err
 	}
-	return presentIn(known), k.options.Store.StartComments(ctx, t.ID, last)
+	return presentIn(known), k.options.Store.StartComments(ctx, t.ID, t.Generation, last)
 }
 
 // Present is what a run is told with its assignment: the comments that are there,

@@ -35,7 +35,7 @@ func TestTakenUpIsKnownAfterTheTextsAreGone(t *testing.T) {
 		entries = append(entries, task.CommentEntry{Comment: one, Change: task.CommentNew})
 	}
 	must(t, database.AppendComments(t.Context(), x.ID, 0, entries))
-	must(t, database.StartComments(t.Context(), x.ID, 1))
+	must(t, database.StartComments(t.Context(), x.ID, x.Generation, 1))
 	_, err = database.Append(t.Context(), []task.Event{{
 		Task: x.ID, Generation: held[0].Generation, Source: task.FromAgent, Sequence: 1, Kind: task.SignalTaken,
 		Data: json.RawMessage(`{"signal": {"signal": "comments", "position": 2}}`),

@@ -83,13 +83,17 @@ func (s *Store) CommentsStart(ctx context.Context, id task.ID) (int64, error) {
 }
 
 // StartComments implements store.CommentLog.
-func (s *Store) StartComments(ctx context.Context, id task.ID, start int64) error {
+func (s *Store) StartComments(ctx context.Context, id task.ID, generation, start int64) error {
 	return s.write(ctx, func(q session) error {
-		_, err := q.exec(ctx, `INSERT INTO comment_starts (task, start) VALUES (?, ?)
-			ON CONFLICT (task) DO UPDATE SET start = excluded.start`, id, start)
-		if q.dialect.Classify(err) == MissingReference {
-			return noTask(id)
+		found, err := lockTask(ctx, q, id)
+		if err != nil {
+			return err
 		}
+		if found.Generation != generation {
+			return staleError(id, generation, found.Generation)
+		}
+		_, err = q.exec(ctx, `INSERT INTO comment_starts (task, start) VALUES (?, ?)
+			ON CONFLICT (task) DO UPDATE SET start = excluded.start`, id, start)
 		return err
 	})
 }

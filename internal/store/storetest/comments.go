@@ -80,8 +80,11 @@ func sameID(t *testing.T, s store.Store) {
 func startOfComments(t *testing.T, s store.Store) {
 	x := running(t, s)
 	equal(t, got[int64](t)(s.CommentsStart(t.Context(), x.ID)), 0)
-	must(t, s.StartComments(t.Context(), x.ID, 5))
-	must(t, s.StartComments(t.Context(), x.ID, 7))
+	must(t, s.StartComments(t.Context(), x.ID, x.Generation, 5))
+	must(t, s.StartComments(t.Context(), x.ID, x.Generation, 7))
 	equal(t, got[int64](t)(s.CommentsStart(t.Context(), x.ID)), 7)
-	wantCode(t, s.StartComments(t.Context(), "nothing", 1), task.NotFound)
+	wantCode(t, s.StartComments(t.Context(), "nothing", 1, 1), task.NotFound)
+	moved(t, s, x, task.Lost)
+	wantCode(t, s.StartComments(t.Context(), x.ID, x.Generation, 9), task.StaleGeneration)
+	equal(t, got[int64](t)(s.CommentsStart(t.Context(), x.ID)), 7)
 }

@@ -64,7 +64,7 @@ func written(t testing.TB, s store.Store, x task.Task) {
 		commentEntry("1", "one", task.CommentPresent), commentEntry("2", "two", task.CommentNew),
 		commentEntry("1", "uno", task.CommentEdited), commentEntry("3", "late", task.CommentNew),
 	}))
-	must(t, s.StartComments(t.Context(), x.ID, last+1))
+	must(t, s.StartComments(t.Context(), x.ID, x.Generation, last+1))
 }
 
 // contents is all that is kept of a task for a time.
