@@ -55,8 +55,8 @@ func (o *setup) startAndFollow(ctx context.Context, c config.Config, i *intervie
 				stop() // the server as well
 				return err
 			}
-			if working.Err() != nil { // interrupted: nothing runs any more
-				return nil
+			if working.Err() != nil {
+				return nil //nolint:nilerr // interrupted: nothing runs any more
 			}
 			if err != nil {
 				o.say("! %s", oneLineOf(err))
