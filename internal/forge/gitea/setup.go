@@ -116,6 +116,9 @@ func (f *Forge) newLabel(ctx context.Context, repository string, wanted forge.La
 	made, answer, err := f.client(ctx).CreateLabel(owner, name, sdk.CreateLabelOption{
 		Name: wanted.Name, Color: "#" + wanted.Color, Description: wanted.Description,
 	})
+	if err == nil && made.ID < 1 {
+		err = errors.New("the answer lacks the label")
+	}
 	if err != nil {
 		return 0, callError("create the label "+strconv.Quote(wanted.Name)+" in "+repository, answer, err)
 	}
@@ -158,6 +161,9 @@ func (f *Forge) CreateIssue(ctx context.Context, repository string, post forge.I
 	issue, answer, err := f.client(ctx).CreateIssue(owner, name, sdk.CreateIssueOption{
 		Title: title, Body: text, Assignees: post.Assignees, Labels: labels,
 	})
+	if err == nil && issue.Index < 1 {
+		err = errors.New("the answer lacks the issue")
+	}
 	if err != nil {
 		return forge.Item{}, callError("open an issue in "+repository, answer, err)
 	}
@@ -307,11 +313,15 @@ func (f *Forge) hook(ctx context.Context, repository, id string) (forge.Hook, er
 	}
 	var found hook
 	answer, err := f.request(ctx, http.MethodGet, path, nil, &found)
+	if err == nil && !found.ours() {
+		return forge.Hook{}, task.Errorf(task.NotFound, "the webhook %s of %s is for another program", id, repository)
+	}
 	return found.port(), callError("read the webhook "+id+" of "+repository, answer, err)
 }
 
 // EditHook puts another webhook in the place of one: Gitea changes everything of a webhook but its
-// secret. The new one is made first, so that there is always one.
+// secret. The new one is made first, so that there is always one; it is returned also if the old one
+// cannot be deleted.
 func (f *Forge) EditHook(ctx context.Context, repository, id string, post forge.HookPost) (forge.Hook, error) {
 	if _, err := f.hook(ctx, repository, id); err != nil {
 		return forge.Hook{}, err

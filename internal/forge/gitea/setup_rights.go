@@ -137,8 +137,12 @@ func (f *Forge) try(ctx context.Context, repository string, one trial) (forge.Ri
 	said := saidBy(answer)
 	if answer.StatusCode >= http.StatusMultipleChoices {
 		err := callError(what, &sdk.Response{Response: answer}, errors.New(said))
-		if code := task.CodeOf(err); code == task.Unauthorized || code == task.Unavailable {
+		switch code := task.CodeOf(err); {
+		case code == task.Unauthorized, code == task.Unavailable:
 			return forge.RightCheck{}, err
+		case code == task.NotFound && one.right == forge.ReadSelf: // it knows nothing of the interface, or redirects
+			return forge.RightCheck{}, task.Wrap(task.NotFound, err, "this is not the address of a Gitea server").
+				WithHint("check the URL of the server: it has to be the one that people use, with https and a path if that has them")
 		}
 	}
 	return one.judge(answer.StatusCode, said), nil

@@ -2,6 +2,7 @@ package gitea_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -256,7 +257,7 @@ func (s setup) otherHooks(t *testing.T) {
 	name := f.Repository(t)
 	admin, _ := f.As(t, name, forge.AdminAccess)
 	owner, short, _ := strings.Cut(name, "/")
-	check[*sdk.Hook](t)(s.server.Client(t, owner).CreateRepoHook(owner, short, sdk.CreateHookOption{
+	chat := check[*sdk.Hook](t)(s.server.Client(t, owner).CreateRepoHook(owner, short, sdk.CreateHookOption{
 		Type: sdk.HookTypeSlack, Active: true, Events: []string{"push"},
 		Config: map[string]string{"url": "https://chat.example/secret", "content_type": "json", "channel": "#team"},
 	}))
@@ -274,6 +275,11 @@ func (s setup) otherHooks(t *testing.T) {
 	if err := admin.TestHook(ctx, name, hooks[0].ID); task.CodeOf(err) != task.Invalid {
 		t.Errorf("a test of a webhook %d that is not enabled for pushes: %v", quiet.ID, err)
 	}
+	post := forge.HookPost{URL: "https://toryo.example/x", Secret: "x"}
+	if _, err := admin.EditHook(ctx, name, strconv.FormatInt(chat.ID, 10), post); task.CodeOf(err) != task.NotFound {
+		t.Errorf("the webhook of a chat was changed: %v", err)
+	}
+	check[*sdk.Hook](t)(s.server.Client(t, owner).GetRepoHook(owner, short, chat.ID))
 	insecure := forge.HookPost{URL: "https://toryo.example/x", Secret: "x", Insecure: true}
 	if _, err := admin.CreateHook(ctx, name, insecure); task.CodeOf(err) != task.Unsupported {
 		t.Errorf("a webhook without a check of the certificate: %v", err)

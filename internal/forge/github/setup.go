@@ -159,14 +159,19 @@ func (f *Forge) lastDelivery(ctx context.Context, at place, id int64, hook *forg
 // hooksRefused makes the error of a call about webhooks. To those who may not see them GitHub says
 // that they are not there.
 func (f *Forge) hooksRefused(ctx context.Context, repository string, err error, what string, args ...any) error {
-	if status(err) == http.StatusNotFound {
+	coded := callError(err, what, args...)
+	switch task.CodeOf(coded) {
+	case task.NotFound:
 		if _, findErr := f.Repository(ctx, repository); findErr != nil {
 			return findErr
 		}
-		return task.Wrap(task.Forbidden, err, "GitHub shows us no webhooks of "+repository).
+		fallthrough
+	case task.Forbidden:
+		return task.Wrap(task.Forbidden, coded, "GitHub shows us no webhooks of "+repository).
 			WithHint("let an administrator of the repository do it, or give the account the role Admin and the token the scope admin:repo_hook or the permission Webhooks: read and write")
+	default:
+		return coded
 	}
-	return callError(err, what, args...)
 }
 
 // hookConfig says where and how a webhook is delivered.

@@ -16,8 +16,8 @@ import (
 // setupHandlers are for what is done before any task: rights, labels, webhooks.
 func setupHandlers() map[string]func(*call) reply {
 	return map[string]func(*call) reply{
-		"GET /branches":     func(c *call) reply { return ok([]object{}) },
-		"GET /actions/runs": func(c *call) reply { return ok(object{"total_count": 0, "workflow_runs": []object{}}) },
+		"GET /branches":     func(*call) reply { return ok([]object{}) },
+		"GET /actions/runs": func(*call) reply { return ok(object{"total_count": 0, "workflow_runs": []object{}}) },
 		"POST /git/refs":    createReference,
 		"POST /issues":      createIssue,
 

@@ -206,20 +206,26 @@ func (f *Forge) checkSelf(ctx context.Context) (check forge.RightCheck, scopes [
 // scopesOf are the scopes of a classic token. GitHub lists them with every answer; with those to
 // other tokens there is no list, or it is empty: then it is nil.
 func (f *Forge) scopesOf(answer *gh.Response) []string {
+	const header = "X-Oauth-Scopes"
+	if answer == nil || len(answer.Header[header]) == 0 {
+		return nil
+	}
 	scopes := []string{}
-	if answer != nil {
-		for scope := range strings.SplitSeq(answer.Header.Get("X-Oauth-Scopes"), ",") {
-			if scope = strings.TrimSpace(scope); scope != "" {
-				scopes = append(scopes, scope)
-			}
+	for scope := range strings.SplitSeq(answer.Header.Get(header), ",") {
+		if scope = strings.TrimSpace(scope); scope != "" {
+			scopes = append(scopes, scope)
 		}
 	}
-	token, fixed := f.tokens.(fixedToken)
-	classic := fixed && (strings.HasPrefix(string(token), "ghp_") || strings.HasPrefix(string(token), "gho_"))
-	if len(scopes) == 0 && !classic {
+	if len(scopes) == 0 && !f.hasToken("ghp_") && !f.hasToken("gho_") {
 		return nil
 	}
 	return scopes
+}
+
+// hasToken reports whether our token is of the kind that begins so.
+func (f *Forge) hasToken(kind string) bool {
+	token, fixed := f.tokens.(fixedToken)
+	return fixed && strings.HasPrefix(string(token), kind)
 }
 
 // reasonOf is what GitHub said in a refusal.
@@ -248,7 +254,7 @@ func (l *rightsLook) check(ctx context.Context, right forge.Right) (forge.RightC
 	need := needs[right]
 	check := forge.RightCheck{Right: right, State: forge.RightMissing}
 	if l.repository.GetArchived() && need.writes() {
-		check.Given, check.Found = "a repository that is not archived", l.repository.GetFullName()+" is archived"
+		check.Given, check.Found = "a repository that is not archived", "the repository is archived"
 		return check, nil
 	}
 	if has, known := l.role(); known && has < need.role {
@@ -320,7 +326,7 @@ func (n need) ofScopes(check forge.RightCheck, has []string, public bool) forge.
 	case slices.ContainsFunc(enough, func(scope string) bool { return slices.Contains(has, scope) }):
 		check.State, check.Given = forge.RightGiven, n.with("the scope "+strings.Join(enough, " or "))
 	default:
-		check.Given, check.Found = "the scope "+strings.Join(enough, " or "), "the token has the scopes "+strings.Join(has, ", ")
+		check.Given, check.Found = "the scope "+strings.Join(enough, " or "), forge.ShortReason("the token has the scopes "+strings.Join(has, ", "))
 		if len(has) == 0 {
 			check.Found = "the token has no scopes"
 		}
@@ -346,14 +352,23 @@ func (l *rightsLook) try(ctx context.Context, need need, check forge.RightCheck)
 		}
 		switch {
 		case result.state == forge.RightMissing && check.State == forge.RightMissing:
-			check.Given += ", " + one.String()
+			check.Given += ", " + l.missing(one)
 		case result.state == forge.RightMissing:
-			check.State, check.Given, check.Found = forge.RightMissing, one.String(), result.found
+			check.State, check.Given, check.Found = forge.RightMissing, l.missing(one), result.found
 		case result.state == forge.RightUnknown && check.State == forge.RightGiven:
 			check.State, check.Found = forge.RightUnknown, result.found
 		}
 	}
 	return check, nil
+}
+
+// missing is a permission that is to be given. GitHub documents that of checks for fine-grained tokens
+// and does not offer it.
+func (l *rightsLook) missing(one permission) string {
+	if one.name == readChecks.name && l.forge.hasToken("github_pat_") {
+		return one.String() + ", which only an App can be given (a classic token needs none)"
+	}
+	return one.String()
 }
 
 // tryOne tries one permission, once.
@@ -370,6 +385,8 @@ func (l *rightsLook) tryOne(ctx context.Context, one permission) (trialResult, e
 		result.found = "GitHub took a request that is not valid"
 	case code == http.StatusUnprocessableEntity, code == http.StatusConflict, code == http.StatusBadRequest: // it came to the body
 		result.state = forge.RightGiven
+	case code == http.StatusGone: // issues are switched off, which says nothing of the token
+		result.found = reasonOf(err)
 	default:
 		coded := callError(err, "find out what we may do in %s", l.repository.GetFullName())
 		switch task.CodeOf(coded) {

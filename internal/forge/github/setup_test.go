@@ -1,6 +1,7 @@
 package github_test
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -84,10 +85,7 @@ func TestRightsOfAClassicToken(t *testing.T) {
 		forge.OpenPulls: "repo", forge.SetStatuses: "repo:status", forge.ReadChecks: "repo", forge.ManageHooks: hooks,
 	}
 	without := func(rights ...forge.Right) map[forge.Right]string {
-		left := map[forge.Right]string{}
-		for right, given := range all {
-			left[right] = given
-		}
+		left := maps.Clone(all)
 		for _, right := range rights {
 			delete(left, right)
 		}
@@ -134,10 +132,7 @@ func TestRightsOfAFineGrainedToken(t *testing.T) {
 		"repository_hooks: ":  {forge.ManageHooks: "Webhooks" + readsAndWrites},
 		"repository_hooks:no": {forge.ManageHooks: "Webhooks" + readsAndWrites},
 	} {
-		given := map[string]string{}
-		for name, level := range all {
-			given[name] = level
-		}
+		given := maps.Clone(all)
 		if name, level, found := strings.Cut(permission, ":"); found {
 			given[name] = strings.TrimSpace(level)
 		}
@@ -278,5 +273,68 @@ func TestLastDelivery(t *testing.T) {
 	again := forge.HookPost{URL: listener.URL, Secret: "secret"}
 	if _, err := admin.CreateHook(ctx, repository, again); task.CodeOf(err) != task.Conflict {
 		t.Errorf("the same webhook again: %v", err)
+	}
+}
+
+// Where the scopes of a classic token are not told, it is tried. That issues are switched off says
+// nothing of the token.
+func TestRightsThatAreNotTold(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	admin := f.Person(t, repository, forge.AdminAccess)
+	f.World.Lock()
+	f.World.Tokens["ghp_not_told"] = f.World.User(admin)
+	f.World.Unlock()
+	proxy := testkit.Faults(t, f.server.URL)
+	adapter, err := github.New(github.Options{URL: proxy.URL + apiPrefix, Token: "ghp_not_told"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy.Next(http.MethodPost, "/issues", testkit.Respond(410, map[string]string{"Content-Type": "application/json"}, `{"message": "Issues has been disabled in this repository."}`))
+	checks, err := adapter.CheckRights(t.Context(), repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forgetest.WantRight(t, checks, forge.Push, forge.RightGiven)
+	if comment := forgetest.WantRight(t, checks, forge.CommentOn, forge.RightUnknown); !strings.Contains(comment.Found, "disabled") {
+		t.Errorf("%+v", comment)
+	}
+}
+
+// What cannot be given to a fine-grained token is not asked for without a word, and who may not see
+// webhooks is told what is missing.
+func TestWhatAFineGrainedTokenLacks(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	admin := f.Person(t, repository, forge.AdminAccess)
+	adapter := f.with(t, admin, "github_pat_of_the_test", "", map[string]string{"actions": "read"})
+	checks, err := adapter.CheckRights(t.Context(), repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runs := forgetest.WantRight(t, checks, forge.ReadChecks, forge.RightMissing); !strings.Contains(runs.Given, "only an App") {
+		t.Errorf("%+v", runs)
+	}
+	_, err = adapter.CreateHook(t.Context(), repository, forge.HookPost{URL: "https://toryo.example/x", Secret: "the secret"})
+	if task.CodeOf(err) != task.Forbidden || !strings.Contains(hintOf(err), "Webhooks: read and write") {
+		t.Errorf("a webhook without the permission: %v", err)
+	}
+}
+
+// What a forge says of a token is short, and one line.
+func TestScopesAreShown(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	admin := f.Person(t, repository, forge.AdminAccess)
+	adapter := f.with(t, admin, "ghp_of_the_test", strings.Repeat("gist, ", 10_000)+"user", nil)
+	checks, err := adapter.CheckRights(t.Context(), repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if push := forgetest.WantRight(t, checks, forge.Push, forge.RightMissing); len(push.Found) > 400 || !strings.HasPrefix(push.Found, "the token has the scopes gist, ") {
+		t.Errorf("GitHub is said to have said %d bytes: %.100s", len(push.Found), push.Found)
 	}
 }

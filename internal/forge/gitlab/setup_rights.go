@@ -22,14 +22,15 @@ type need struct {
 }
 
 // needs are what gives the rights. With the scope api git may fetch and push as well. Guests of a
-// private project see no merge requests, and no code.
+// private project see no merge requests, and no code. To label issues the role Planner would do, but
+// merge requests are labelled by Developers only.
 var needs = map[forge.Right]need{
 	forge.ReadSelf:    {scopes: []string{"api", "read_api", "read_user"}},
 	forge.ReadCode:    {scopes: []string{"api", "read_repository", "write_repository"}, level: gl.ReporterPermissions, public: true},
 	forge.Push:        {scopes: []string{"api", "write_repository"}, level: gl.DeveloperPermissions, writes: true},
 	forge.ReadItems:   {scopes: []string{"api", "read_api"}, level: gl.PlannerPermissions, public: true},
 	forge.CommentOn:   {scopes: []string{"api"}, level: gl.PlannerPermissions, public: true, writes: true},
-	forge.LabelItems:  {scopes: []string{"api"}, level: gl.PlannerPermissions, writes: true},
+	forge.LabelItems:  {scopes: []string{"api"}, level: gl.DeveloperPermissions, writes: true},
 	forge.OpenPulls:   {scopes: []string{"api"}, level: gl.DeveloperPermissions, writes: true},
 	forge.SetStatuses: {scopes: []string{"api"}, level: gl.DeveloperPermissions, writes: true},
 	forge.ReadChecks:  {scopes: []string{"api", "read_api"}, level: gl.ReporterPermissions, public: true},
@@ -84,6 +85,9 @@ func (f *Forge) standing(ctx context.Context, repository string) (has standing, 
 		return has, nil // nothing of the project can be read
 	}
 	has.project, err = f.project(ctx, repository)
+	if has.scopes == nil && task.CodeOf(err) == task.Forbidden {
+		return has, nil // a fine-grained token: what it may do is not known
+	}
 	if task.CodeOf(err) == task.NotFound {
 		return standing{}, task.Wrap(task.NotFound, err, "GitLab shows us no project "+repository).
 			WithHint("check the path, and make the account a member of the project or of a group above it")
@@ -94,6 +98,10 @@ func (f *Forge) standing(ctx context.Context, repository string) (has standing, 
 	has.level, has.known, err = f.ownLevel(ctx, repository)
 	return has, err
 }
+
+// granular is the scope of a fine-grained token. It says nothing: such a token has permissions, of
+// which older servers do not tell.
+const granular = "granular"
 
 // scopes returns the scopes of the token, or nil if GitLab does not tell. For a token that has expired
 // or was revoked it says so.
@@ -110,7 +118,7 @@ func (f *Forge) scopes(ctx context.Context) ([]string, error) {
 		return nil, nil
 	case err != nil:
 		return nil, callError(err, "find out what the token may do on GitLab")
-	case token == nil || token.Scopes == nil:
+	case token == nil || len(token.Scopes) == 0 || slices.Contains(token.Scopes, granular):
 		return nil, nil
 	}
 	return token.Scopes, nil
@@ -153,9 +161,12 @@ func (s standing) check(right forge.Right) forge.RightCheck {
 		check.Given += ", and " + need.role()
 	}
 	// A token that reads the project may still be one that only reads the interface.
-	unsure := s.scopes == nil && (need.writes || right == forge.ReadCode)
-	if unsure || !s.known && s.needsRole(need) {
-		check.State = forge.RightUnknown
+	unsure := s.scopes == nil && (need.writes || right == forge.ReadCode || s.project == nil)
+	switch {
+	case unsure:
+		check.State, check.Found = forge.RightUnknown, "GitLab does not tell what the token may do"
+	case !s.known && s.needsRole(need):
+		check.State, check.Found = forge.RightUnknown, "GitLab does not tell the role of the account"
 	}
 	return check
 }
@@ -166,7 +177,7 @@ func (s standing) lacks(right forge.Right, need need) (missing, found string) {
 		return need.scope(), "the token has the scopes " + forge.ShortReason(strings.Join(s.scopes, ", "))
 	}
 	if s.project != nil && need.writes && s.project.Archived {
-		return "a project that is not archived", s.project.PathWithNamespace + " is archived"
+		return "a project that is not archived", "the project is archived"
 	}
 	if s.project != nil && right == forge.OpenPulls && s.project.MergeRequestsAccessLevel == gl.DisabledAccessControl {
 		return "merge requests that are switched on in the project", "merge requests are switched off"
@@ -183,7 +194,7 @@ func (s standing) lacks(right forge.Right, need need) (missing, found string) {
 // needsRole reports whether a role is needed for a right.
 func (s standing) needsRole(need need) bool {
 	open := s.project != nil && s.project.Visibility != gl.PrivateVisibility
-	return need.level > gl.NoPermissions && !(need.public && open)
+	return need.level > gl.NoPermissions && (!need.public || !open)
 }
 
 func (n need) scope() string { return "the scope " + strings.Join(n.scopes, " or ") }

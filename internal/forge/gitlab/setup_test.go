@@ -258,3 +258,38 @@ func TestLastDelivery(t *testing.T) {
 	}
 	last(0, true)
 }
+
+// The scope of a fine-grained token says nothing of what it may do, and a project that it may not read
+// is no error.
+func TestRightsOfAFineGrainedToken(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	admin := f.Person(t, repository, forge.AdminAccess)
+	checks, err := f.with(t, admin, "glpat-granular", "granular").CheckRights(t.Context(), repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, check := range checks {
+		if check.State != forge.RightUnknown || check.Found != "GitLab does not tell what the token may do" {
+			t.Errorf("%+v", check)
+		}
+	}
+}
+
+// Reporters label issues, but no merge requests.
+func TestReportersDoNotLabel(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	reader, _ := f.As(t, repository, forge.ReadAccess)
+	checks, err := reader.CheckRights(t.Context(), repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	label := forgetest.WantRight(t, checks, forge.LabelItems, forge.RightMissing)
+	if label.Given != "the role Developer in the project" || label.Found != "the account has the role Reporter" {
+		t.Errorf("%+v", label)
+	}
+	forgetest.WantRight(t, checks, forge.CommentOn, forge.RightGiven)
+}
