@@ -64,9 +64,10 @@ func (c Command) Execute(ctx context.Context, run Run) (wire.Result, error) {
 	case is:
 		return wire.Result{Outcome: task.OutcomeFailed, Reason: string(unmerged.reason), Comment: unmerged.comment(in, run)}, nil
 	case task.CodeOf(err) == task.Unsafe:
+		said := notice.Notice{Reason: task.ReasonUnsafeChange}
 		return wire.Result{
 			Outcome: task.OutcomeFailed, Reason: string(task.ReasonUnsafeChange),
-			Comment: notice.Notice{Reason: task.ReasonUnsafeChange}.Failed(in) + "\n\n" + quoted(err.Error()),
+			Comment: said.Failed(in) + "\n\n" + quoted(err.Error()) + "\n\n" + said.Next(in),
 		}, nil
 	}
 	return result, err
@@ -187,9 +188,9 @@ func (c Command) judge(ctx context.Context, run Run, ended sandbox.Result, again
 	output := strings.ToValidUTF8(string(ended.Log), "\uFFFD")
 	switch {
 	case ended.Exceeded != sandbox.NoLimit:
-		return failed(in, messages.Text(in, "command.limit", ended.Exceeded), output), nil
+		return failed(run.Work.Type, in, messages.Text(in, "command.limit", ended.Exceeded), output), nil
 	case ended.ExitCode != 0:
-		return failed(in, messages.Text(in, "command.exit", ended.ExitCode), output), nil
+		return failed(run.Work.Type, in, messages.Text(in, "command.exit", ended.ExitCode), output), nil
 	case run.Work.Type == task.Review:
 		return c.review(in, run, strings.ToValidUTF8(string(ended.Stdout), "\uFFFD"))
 	default:
@@ -198,11 +199,13 @@ func (c Command) judge(ctx context.Context, run Run, ended sandbox.Result, again
 }
 
 // failed is the result of a run that came to nothing.
-func failed(in task.Language, text, output string) wire.Result {
-	text = notice.Notice{Detail: text}.Broke(in)
+func failed(kind task.Type, in task.Language, text, output string) wire.Result {
+	said := notice.Notice{Detail: text, Review: kind == task.Review}
+	text = said.Broke(in)
 	if shown := ending(output); strings.TrimSpace(shown) != "" {
 		text += "\n\n" + messages.Text(in, "command.output") + "\n\n" + quoted(shown)
 	}
+	text += "\n\n" + said.Next(in)
 	return wire.Result{Outcome: task.OutcomeFailed, Reason: string(task.ReasonRunFailed), Comment: text}
 }
 
@@ -263,7 +266,7 @@ func (c Command) handOver(ctx context.Context, in task.Language, run Run, output
 func unchanged(ctx context.Context, in task.Language, run Run, output string) (wire.Result, error) {
 	answer := strings.TrimSpace(ending(output))
 	if !run.Work.Commented() || answer == "" {
-		return failed(in, messages.Text(in, "command.unchanged"), output), nil
+		return failed(run.Work.Type, in, messages.Text(in, "command.unchanged"), output), nil
 	}
 	done := wire.Result{Outcome: task.OutcomeDone, Reason: string(task.ReasonCompleted), Summary: answer}
 	text := messages.Text(in, "run.idle") + "\n\n" + quoted(answer)

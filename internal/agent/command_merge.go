@@ -28,11 +28,12 @@ func (e *unmergedError) Error() string { return messages.Reason(task.English, e.
 
 // comment is what people are told.
 func (e *unmergedError) comment(in task.Language, run Run) string {
-	text := notice.Notice{Reason: e.reason}.Failed(in)
+	said := notice.Notice{Reason: e.reason}
+	detail := quoted(ending(textfmt.Plain(strings.Join(e.files, "\n"))))
 	if e.reason == task.ReasonBranchMoved {
-		return text + "\n\n" + messages.Text(in, "run.branch_moved", run.Work.Branch)
+		detail = messages.Text(in, "run.branch_moved", run.Work.Branch)
 	}
-	return text + "\n\n" + quoted(ending(textfmt.Plain(strings.Join(e.files, "\n"))))
+	return said.Failed(in) + "\n\n" + detail + "\n\n" + said.Next(in)
 }
 
 // mergeFirst merges the base if that is what the task is about, and tells the command where

@@ -271,7 +271,7 @@ func (h *hold) handedBack(result wire.Result, unable *UnableError) wire.Result {
 	result.Comment = ""
 	if unable.Partial {
 		reason = cmp.Or(partialReasons[unable.Reason], task.ReasonRoleModel)
-		result.Comment = h.clean(failureText(h.language, unable))
+		result.Comment = h.clean(failureText(task.Type(h.assignment.TaskType), h.language, unable))
 	}
 	result.Outcome, result.Reason = task.OutcomeReturned, string(reason)
 	return result

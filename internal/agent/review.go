@@ -27,11 +27,11 @@ var verdicts = []string{"approve", verdictComment, "request_changes"}
 // review makes the result of a command that has reviewed.
 func (c Command) review(in task.Language, run Run, output string) (wire.Result, error) {
 	if strings.TrimSpace(output) == "" {
-		return failed(in, messages.Text(in, "command.silent"), ""), nil
+		return failed(task.Review, in, messages.Text(in, "command.silent"), ""), nil
 	}
 	paper, err := paperOf(run.Assignment, in)
 	if err != nil {
-		return failed(in, messages.Text(in, "command.failed", err.Error()), output), nil
+		return failed(task.Review, in, messages.Text(in, "command.failed", err.Error()), output), nil
 	}
 	written := readReview(output)
 	var comments []judge.Comment

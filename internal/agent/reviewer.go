@@ -34,7 +34,7 @@ func (r Reviewer) Execute(ctx context.Context, run Run) (wire.Result, error) {
 	in := r.Language.Of(run.Assignment.Title, run.Assignment.Body)
 	paper, err := paperOf(run.Assignment, in)
 	if err != nil {
-		return failed(in, messages.Text(in, "command.failed", err.Error()), ""), nil
+		return failed(task.Review, in, messages.Text(in, "command.failed", err.Error()), ""), nil
 	}
 	if r.Instructions != nil {
 		if paper.Instructions, err = r.Instructions(run.Work.Role); err != nil {

@@ -223,7 +223,7 @@ func (h *hold) conclude(run context.Context, result wire.Result, err error, unab
 			result.Outcome, result.Reason = task.OutcomeFailed, string(task.ReasonRunFailed)
 		}
 		if result.Comment == "" {
-			result.Comment = h.clean(failureText(h.language, err))
+			result.Comment = h.clean(failureText(task.Type(h.assignment.TaskType), h.language, err))
 		}
 	}
 	return result

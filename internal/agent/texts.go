@@ -11,8 +11,9 @@ import (
 
 // failureText is what people are told of a run that ended with an error: what
 // happened and how to fix it. What is behind the error is for the log.
-func failureText(in task.Language, err error) string {
-	return notice.Notice{Detail: messages.Text(in, "command.failed", failureDetail(err))}.Broke(in)
+func failureText(kind task.Type, in task.Language, err error) string {
+	said := notice.Notice{Review: kind == task.Review, Detail: messages.Text(in, "command.failed", failureDetail(err))}
+	return said.Broke(in) + "\n\n" + said.Next(in)
 }
 
 // failureDetail is what an error means to people.

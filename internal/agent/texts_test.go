@@ -33,7 +33,7 @@ func TestWhatPeopleAreToldOfAnError(t *testing.T) {
 			[]string{"**Failed.** ", "a fault of Toryo itself"}, []string{"secret.go"},
 		},
 	} {
-		text := failureText(test.language, test.err)
+		text := failureText(task.Development, test.language, test.err)
 		for _, part := range test.want {
 			if !strings.Contains(text, part) {
 				t.Errorf("%s: %q is missing in %q", name, part, text)

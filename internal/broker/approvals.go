@@ -247,7 +247,8 @@ func (h *Controller) Approve(ctx context.Context, id task.ID, revision int) (tas
 		return task.Task{}, err
 	}
 	if !t.AwaitsApproval() {
-		return task.Task{}, task.Errorf(task.Conflict, "task %s does not wait for the approval of a plan", id)
+		return task.Task{}, task.Errorf(task.Conflict, "task %s does not wait for the approval of a plan", id).
+			WithHint("its page, and toryo tasks show %s, say how it stands", id)
 	}
 	return h.approve(ctx, t, revision)
 }
@@ -262,7 +263,8 @@ func (h *Controller) approve(ctx context.Context, t task.Task, revision int) (ta
 		return task.Task{}, task.Errorf(task.Conflict, "task %s has shown no plan that could be approved", t.ID)
 	}
 	if revision != plan.Revision {
-		return task.Task{}, task.Errorf(task.Conflict, "task %s has plan %d by now, not %d", t.ID, plan.Revision, revision)
+		return task.Task{}, task.Errorf(task.Conflict, "task %s has plan %d by now, not %d", t.ID, plan.Revision, revision).
+			WithHint("read plan %d, and approve that one if it is right", plan.Revision)
 	}
 	approval := task.Approval{Plan: plan.Revision, How: task.ApprovedByOperator}
 	if err := noteApproval(ctx, h.options.Store, t, approval, h.options.Now()); err != nil {

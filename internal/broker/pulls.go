@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/receipt"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // PullWish is a pull request that a run wants to be there.
@@ -225,6 +227,6 @@ func refusal(action store.Action) error {
 	if action.Reason == task.ReasonStaleGeneration {
 		return task.Errorf(task.StaleGeneration, "the run is over: a newer one has begun")
 	}
-	return task.Errorf(task.Conflict, "the write %s was refused: %s", action.Kind, messages.Reason(task.English, action.Reason)).
-		WithHint("the log of the server has what the forge said")
+	return task.Errorf(task.Conflict, "the forge did not accept %s: %s", written(action), textfmt.Shorten(textfmt.OneLine(action.LastError), longestSaid)).
+		WithHint("%s", cmp.Or(messages.Fix(task.English, action.Reason), messages.Reason(task.English, action.Reason)))
 }

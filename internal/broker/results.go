@@ -43,40 +43,19 @@ func (r *Runs) Finish(ctx context.Context, held Lease, result RunResult) (task.T
 	if err != nil {
 		return task.Task{}, err
 	}
+	rejected, err := r.rejected(ctx, held, result.Outcome)
+	if err != nil {
+		return task.Task{}, err
+	}
 	in := r.options.Status.language(ctx, held.Task)
 	attested, err := r.attested(ctx, held, in)
 	if err != nil {
 		return task.Task{}, err
 	}
-	end := store.RunEnd{
-		Task: held.ID, Generation: held.Generation, TokenHash: held.TokenHash, Outcome: string(result.Outcome),
-		Decide: func(t task.Task, pending []store.Halt) (store.Change, error) {
-			decided, err := decide(result, pending, opened)
-			if err != nil {
-				return store.Change{}, err
-			}
-			decided = r.countAttempt(t, decided)
-			text := r.comment(t, result, decided, pull, in)
-			if t := decided.trigger; t == task.Finished || t == task.GaveUp {
-				text = joined(joined(text, attested), notice.Notice{Late: late}.TooLate(in))
-			}
-			change := store.Change{
-				Trigger: decided.trigger, Reason: decided.reason, Effects: r.effects(held, text, result.Progress),
-				KeptUntil: r.options.Status.keptUntil(result.Kept),
-			}
-			if decided.trigger == task.Lost {
-				change.ReadyAt = r.options.Now().Add(pauseAfter(decided.reason, t.Attempts))
-				change.Effects = sayWhyItWaits(change.Effects, in)
-			}
-			return change, nil
-		},
-	}
-	if result.Summary != "" {
-		data, err := json.Marshal(map[string]string{"text": result.Summary})
-		if err != nil {
-			return task.Task{}, task.Wrap(task.Invalid, err, "the summary cannot be written down")
-		}
-		end.Events = []task.Event{{Task: held.ID, Generation: held.Generation, Source: task.FromServer, Kind: task.Summed, At: r.options.Now(), Data: data}}
+	ending := ending{Runs: r, held: held, result: result, pull: pull, opened: opened, late: late, attested: attested, rejected: rejected, in: in}
+	end := store.RunEnd{Task: held.ID, Generation: held.Generation, TokenHash: held.TokenHash, Outcome: string(result.Outcome), Decide: ending.decide}
+	if end.Events, err = ending.events(); err != nil {
+		return task.Task{}, err
 	}
 	after, err := r.options.Store.EndRun(ctx, end)
 	if task.CodeOf(err) == task.LeaseLost {
@@ -89,6 +68,69 @@ func (r *Runs) Finish(ctx context.Context, held Lease, result RunResult) (task.T
 	r.options.Log.InfoContext(ctx, "run ended", "task", held.ID, "generation", held.Generation,
 		"outcome", result.Outcome, "state", after.State, "reason", after.Reason)
 	return after, nil
+}
+
+// ending is the end of a run, and what is known about it.
+type ending struct {
+	*Runs
+
+	held     Lease
+	result   RunResult
+	pull     string // address of the pull request
+	opened   bool   // the pull request
+	late     []notice.Late
+	attested string     // what is said about the receipt
+	rejected *rejection // what the forge did not accept, if that is why the run failed
+	in       task.Language
+}
+
+// decide says what becomes of the task, and what people are told.
+func (e ending) decide(t task.Task, pending []store.Halt) (store.Change, error) {
+	decided, err := decide(e.result, pending, e.opened)
+	if err != nil {
+		return store.Change{}, err
+	}
+	decided = e.countAttempt(t, decided)
+	result := e.result
+	if e.rejected != nil && decided.trigger == task.GaveUp {
+		decided.reason = e.rejected.Reason
+		result.Comment = e.rejected.message(e.options.Status.about(t, result.Kept), e.in)
+	}
+	text := e.comment(t, result, decided, e.pull, e.in)
+	if t := decided.trigger; t == task.Finished || t == task.GaveUp {
+		text = joined(joined(text, e.attested), notice.Notice{Late: e.late}.TooLate(e.in))
+	}
+	change := store.Change{
+		Trigger: decided.trigger, Reason: decided.reason, Effects: e.effects(e.held, text, result.Progress),
+		KeptUntil: e.options.Status.keptUntil(result.Kept),
+	}
+	if decided.trigger == task.Lost {
+		change.ReadyAt = e.options.Now().Add(pauseAfter(decided.reason, t.Attempts))
+		change.Effects = sayWhyItWaits(change.Effects, e.in)
+	}
+	return change, nil
+}
+
+// events are the entries with which the journal of the run ends: why its work was not handed
+// over, and what a later run is told.
+func (e ending) events() ([]task.Event, error) {
+	var events []task.Event
+	if e.rejected != nil {
+		why, err := e.noteOf(e.held, e.rejected.message(notice.Notice{}, e.in))
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, why)
+	}
+	if e.result.Summary != "" {
+		summary, err := e.noteOf(e.held, e.result.Summary)
+		if err != nil {
+			return nil, err
+		}
+		summary.Kind = task.Summed
+		events = append(events, summary)
+	}
+	return events, nil
 }
 
 // joined puts two texts together, of which each may be empty.
@@ -311,7 +353,7 @@ func (r *Runs) comment(t task.Task, result RunResult, decided decision, pull str
 	case task.Finished:
 		return result.Comment
 	case task.GaveUp:
-		return cmp.Or(result.Comment, n.Failed(in))
+		return cmp.Or(result.Comment, joined(n.Failed(in), n.Next(in)))
 	case task.PauseSet:
 		if decided.reason == task.ReasonAwaitingApproval {
 			return "" // the run has said it, with the plan

@@ -70,6 +70,7 @@ type Error struct {
 	Kind       Kind
 	Provider   string
 	Model      string        // set by [Wrap]; may be empty
+	NoKey      bool          // no key was sent, because none is configured; set by [Wrap]
 	Status     int           // of the HTTP answer, 0 when there was none
 	Detail     string        // the provider's own words, in one line
 	RetryAfter time.Duration // what the provider asks for, 0 when it says nothing
@@ -95,6 +96,9 @@ func (e *Error) Unwrap() []error {
 
 func (e *Error) coded() *task.Error {
 	info := kinds[e.Kind]
+	if e.Kind == Unauthorized && e.NoKey {
+		info.words, info.hint = "wants a key, and none is set", "set TORYO_LLM_API_KEY, or llm.api_key_file in toryo.yaml"
+	}
 	text := "the model provider " + e.Provider + " " + info.words
 	if e.Status != 0 {
 		text += fmt.Sprintf(" (status %d)", e.Status)

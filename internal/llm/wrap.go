@@ -11,6 +11,7 @@ import (
 type Layers struct {
 	Retry     RetryPolicy
 	TextCalls bool // the model has no tool calls of its own
+	NoKey     bool // no key is configured for the provider
 	Ledger    Ledger
 	Account   Account
 	Redactor  Redactor
@@ -25,7 +26,7 @@ func Wrap(model Model, layers Layers) Model {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	model = named{model}
+	model = named{model, layers.NoKey}
 	if layers.TextCalls {
 		model = TextCalls(model)
 	}
@@ -39,8 +40,11 @@ func Wrap(model Model, layers Layers) Model {
 	return model
 }
 
-// named says in an error which model it is of.
-type named struct{ Model }
+// named says in an error which model it is of, and whether it has a key.
+type named struct {
+	Model
+	noKey bool
+}
 
 // Chat implements [Model].
 func (n named) Chat(ctx context.Context, request Request, sink Sink) (Response, error) {
@@ -56,7 +60,7 @@ func (n named) CountTokens(ctx context.Context, request Request) (int64, error) 
 
 func (n named) in(err error) error {
 	if failed, ok := errors.AsType[*Error](err); ok {
-		failed.Model = n.Info().Model
+		failed.Model, failed.NoKey = n.Info().Model, n.noKey
 	}
 	return err
 }

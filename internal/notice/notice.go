@@ -36,6 +36,9 @@ type Notice struct {
 	Receipt    string // id of its receipt
 	ReceiptURL string // where people find the receipt; "" if nobody knows
 	Checks     []Check
+	Account    string // our own on the forge; "" if it is not known
+	Repository string // with the forge
+	Pushed     string // branch that was to be published
 }
 
 // Check is a check of a commit that failed.
@@ -55,7 +58,7 @@ type Late struct {
 	Change task.CommentChange
 }
 
-// longestDetail is how many bytes are shown of what a forge said.
+// longestDetail is how much is shown of what a forge said, in bytes or characters.
 const longestDetail = 500
 
 // mostLate is how much that came too late is named.
@@ -84,7 +87,25 @@ func (n Notice) Failed(in task.Language) string {
 
 // Unable says for what reason the work could not begin.
 func (n Notice) Unable(in task.Language) string {
-	return n.paragraphs(in, "notice.failed", n.when("notice.commit", n.Commit != ""), n.again("notice.retry"))
+	return n.paragraphs(in, "notice.failed", n.when("notice.commit", n.Commit != ""), n.todo(), n.again("notice.retry"))
+}
+
+// Next says what can be done after a failure, and how the work begins anew. It stands behind all
+// else that there is to say about the failure.
+func (n Notice) Next(in task.Language) string {
+	return n.paragraphs(in, n.todo(), n.again("notice.retry"))
+}
+
+// Rejected says that the forge did not accept the branch of the work, or the pull request: whose
+// and where, what the forge said, and what can be done.
+func (n Notice) Rejected(in task.Language, pull bool) string {
+	key := "notice.rejected_branch"
+	if pull {
+		key = "notice.rejected_pull"
+	}
+	n.Detail = code(textfmt.Shorten(textfmt.OneLine(textfmt.Plain(n.Detail)), longestDetail))
+	n.Account = cmp.Or(n.Account, messages.Text(in, "notice.the_bot"))
+	return n.paragraphs(in, key, n.work(false), n.fetch(), n.todo(), n.again("notice.retry"))
 }
 
 // Waits says for what reason the work has not begun yet, and what can be done about it.
@@ -114,17 +135,17 @@ func (n Notice) TooLate(in task.Language) string {
 
 // Stopped says that the work was stopped, and what is left of it.
 func (n Notice) Stopped(in task.Language) string {
-	return n.paragraphs(in, "notice.stopped", n.when("notice.unanswered", n.Unanswered), n.when("notice.pull", n.Pull != ""), n.work(true), n.fetch(), n.again("notice.again"))
+	return n.paragraphs(in, "notice.stopped", n.when("notice.unanswered", n.Unanswered), n.when("notice.pull", n.Pull != ""), n.work(true), n.fetch(), n.again(n.anew()))
 }
 
 // Lapsed says that the task was paused for too long.
 func (n Notice) Lapsed(in task.Language) string {
-	return n.paragraphs(in, "notice.lapsed", n.work(false), n.fetch(), n.again("notice.again"))
+	return n.paragraphs(in, "notice.lapsed", n.work(false), n.fetch(), n.again("notice.retry"))
 }
 
 // PausedNow says that the work was paused.
 func (n Notice) PausedNow(in task.Language) string {
-	return n.paragraphs(in, "notice.paused", n.when("notice.unanswered", n.Unanswered), n.when("notice.kept", n.Kept != ""))
+	return n.paragraphs(in, "notice.paused", n.when("notice.unanswered", n.Unanswered), n.when("notice.kept", n.Kept != ""), n.todo())
 }
 
 // Undecided says that reviews keep asking for changes, and that a person has to decide.
@@ -200,6 +221,24 @@ func (n Notice) again(otherwise string) string {
 	return otherwise
 }
 
+// anew is the paragraph about how stopped work begins anew: that depends on whether the bot is
+// still assigned.
+func (n Notice) anew() string {
+	switch n.Reason { //nolint:exhaustive // with the others it is
+	case task.ReasonUnassigned:
+		return "notice.again"
+	case task.ReasonItemClosed:
+		return "notice.again_closed"
+	default:
+		return "notice.retry"
+	}
+}
+
+// todo is the paragraph about what can be done about the reason.
+func (n Notice) todo() string {
+	return n.when("notice.todo", messages.Fix(task.English, n.Reason) != "")
+}
+
 // when is a paragraph that is said in some cases only.
 func (Notice) when(key string, said bool) string {
 	if !said {
@@ -243,6 +282,7 @@ func (n Notice) paragraphs(in task.Language, keys ...string) string {
 		"{late}", n.late(in), "{findings}", n.Found(in),
 		"{checks}", n.checks(in),
 		"{commit}", n.Commit, "{receipt}", n.Receipt, "{receipt_url}", n.ReceiptURL,
+		"{fix}", messages.Fix(in, n.Reason), "{account}", n.Account, "{repository}", n.Repository, "{pushed}", n.Pushed,
 	).Replace(strings.Join(said, "\n\n"))
 }
 

@@ -25,7 +25,8 @@ func TestOneLookForAll(t *testing.T) {
 	for language, begin := range begins {
 		for name, say := range map[string]func(Notice, task.Language) string{
 			"done": Notice.Done, "handed": Notice.Handed, "untested": Notice.Untested, "unverified": Notice.Unverified, "failed": Notice.Failed, "unable": Notice.Unable, "broke": Notice.Broke,
-			"lost": Notice.Lost, "stopped": Notice.Stopped, "lapsed": Notice.Lapsed, "paused": Notice.PausedNow, "resumed": Notice.Resumed,
+			"lost": Notice.Lost, "rejected branch": func(n Notice, in task.Language) string { return n.Rejected(in, false) }, "rejected pull request": func(n Notice, in task.Language) string { return n.Rejected(in, true) },
+			"stopped": Notice.Stopped, "lapsed": Notice.Lapsed, "paused": Notice.PausedNow, "resumed": Notice.Resumed,
 		} {
 			for _, n := range []Notice{whole, {Reason: task.ReasonUnassigned, Detail: "x"}} {
 				text := say(n, language)
@@ -48,7 +49,7 @@ func TestWhatIsPutInIsLeftAlone(t *testing.T) {
 func TestAStopSaysWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	n := Notice{Reason: task.ReasonUnassigned, Took: 1234 * time.Millisecond, Kept: "c0ffee", Fetch: "https://h/git/1.git", Ref: "refs/toryo/wip", Branch: "toryo-1"}
-	for _, part := range []string{"the bot was unassigned", "1.2 s", "`c0ffee`", "git fetch https://h/git/1.git refs/toryo/wip", "git switch -c toryo-1", "Assign the bot again"} {
+	for _, part := range []string{"the bot was unassigned", "1.2 s", "`c0ffee`", "git fetch https://h/git/1.git refs/toryo/wip", "git switch -c toryo-1", "assign the bot again"} {
 		if text := n.Stopped(task.English); !strings.Contains(text, part) {
 			t.Errorf("%q is missing in\n%s", part, text)
 		}
@@ -61,6 +62,41 @@ func TestAStopSaysWhatIsLeft(t *testing.T) {
 	}
 	if text := (Notice{Reason: task.ReasonUnassigned}).Stopped(task.Japanese); !strings.Contains(text, "まだ何も保存されていなかった") {
 		t.Errorf("it says\n%s", text)
+	}
+}
+
+// How to begin anew depends on whether the bot is assigned: nobody can assign it again that is.
+func TestHowToBeginAnew(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[task.Reason]string{
+		task.ReasonUnassigned:    "assign the bot again.",
+		task.ReasonItemClosed:    "reopen it",
+		task.ReasonStopRequested: "press Retry on the page of the task, or unassign the bot and then assign it again",
+	} {
+		if text := (Notice{Reason: reason}).Stopped(task.English); !strings.Contains(text, want) {
+			t.Errorf("after %s it says\n%s", reason, text)
+		}
+	}
+	if text := (Notice{Reason: task.ReasonPausedTooLong}).Lapsed(task.English); !strings.Contains(text, "unassign the bot and then assign it again") {
+		t.Errorf("it says\n%s", text)
+	}
+}
+
+// What a forge said is data: one line of code, of bounded length.
+func TestRejectedSaysWhatTheForgeSaid(t *testing.T) {
+	t.Parallel()
+	n := Notice{Reason: task.ReasonRejectedByForge, Account: "toryo-bot", Repository: "gitea:team/app", Pushed: "toryo/3-x", Detail: "remote: `no`\n# {kept} \x1b[31m" + strings.Repeat("x", 5000)}
+	text := n.Rejected(task.English, false)
+	for _, part := range []string{"toryo-bot pushed the branch `toryo/3-x` to `gitea:team/app`", "`remote: 'no' # {kept} ", "What to do: give the account of the bot the right to push", "press Retry"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is missing in\n%s", part, text)
+		}
+	}
+	if len(text) > 2000 || strings.Contains(text, "\x1b") || strings.Contains(text, "\n#") {
+		t.Errorf("it says\n%s", text)
+	}
+	if text := (Notice{}).Rejected(task.Japanese, true); !strings.Contains(text, "ボット による") {
+		t.Errorf("without a name it says\n%s", text)
 	}
 }
 

@@ -215,7 +215,7 @@ func (t *chat) object(ctx context.Context, read func(object map[string]any) erro
 			outcome = &next
 		}
 		if outcome.Reason != task.ReasonCompleted {
-			return &overError{outcome.Reason, outcome.Text}
+			return &overError{reason: outcome.Reason, said: outcome.Text}
 		}
 		wrong := readObject(outcome.Text, read)
 		if wrong == nil {
@@ -246,7 +246,8 @@ func (t *chat) complaints() int {
 // overError says that the model ended a phase without doing its work.
 type overError struct {
 	reason task.Reason
-	text   string
+	text   string // about the failure
+	said   string // by the model, about anything
 }
 
 func (p *overError) Error() string { return messages.Reason(task.English, p.reason) }

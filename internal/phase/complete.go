@@ -70,21 +70,21 @@ func (r *run) complete(ctx context.Context) (outcome Outcome, again bool, err er
 	}
 	switch {
 	case verdict.conflicts():
-		outcome, err = r.fail(ctx, task.ReasonMergeConflict, r.fileNames(slices.Concat(verdict.Conflicts, verdict.Undecided)))
+		outcome, err = r.fail(ctx, givenUp{Reason: task.ReasonMergeConflict, Detail: r.fileNames(slices.Concat(verdict.Conflicts, verdict.Undecided))})
 		return outcome, false, err
 	case len(verdict.loses()) > 0:
-		outcome, err = r.fail(ctx, task.ReasonWorkLost, r.fileNames(verdict.loses()))
+		outcome, err = r.fail(ctx, givenUp{Reason: task.ReasonWorkLost, Detail: r.fileNames(verdict.loses())})
 		return outcome, false, err
 	case verdict.Idle:
 		outcome, err = r.answer(ctx)
 		return outcome, false, err
 	case !verdict.Changed:
-		outcome, err = r.fail(ctx, task.ReasonNothingChanged, r.lastText())
+		outcome, err = r.fail(ctx, givenUp{Reason: task.ReasonNothingChanged, Said: r.lastText()})
 		return outcome, false, err
 	}
 	outcome, err = r.handOver(ctx, verdict)
 	if task.CodeOf(err) == task.Unsafe {
-		outcome, err = r.fail(ctx, task.ReasonUnsafeChange, err.Error())
+		outcome, err = r.fail(ctx, givenUp{Reason: task.ReasonUnsafeChange, Detail: err.Error()})
 	}
 	return outcome, r.state.returned, err
 }

@@ -20,6 +20,7 @@ import (
 type execution struct {
 	Reason  task.Reason `json:"reason"`
 	Summary string      `json:"summary,omitempty"` // the model's own
+	Detail  string      `json:"detail,omitempty"`  // of why it ended early
 	Proof   []string    `json:"proof,omitempty"`   // the tests that show it, as the model says
 }
 
@@ -45,8 +46,9 @@ func (r *run) execute(ctx context.Context) error {
 		return err
 	}
 	outcome, err := r.work(ctx, t)
+	detail := ""
 	if over, is := errors.AsType[*overError](err); is {
-		outcome, err = turn.Outcome{Reason: over.reason, Text: over.text}, nil
+		outcome, detail, err = turn.Outcome{Reason: over.reason, Text: over.said}, over.text, nil
 	}
 	if err != nil {
 		return err
@@ -54,7 +56,7 @@ func (r *run) execute(ctx context.Context) error {
 	if outcome.Reason == task.ReasonAwaitingAnswer {
 		return &askedError{outcome.End.Question}
 	}
-	executed := execution{Reason: outcome.Reason, Summary: outcome.Text}
+	executed := execution{Reason: outcome.Reason, Summary: outcome.Text, Detail: detail}
 	if outcome.End != nil {
 		executed.Summary, executed.Proof = outcome.End.Summary, outcome.End.Proof[:min(len(outcome.End.Proof), mostNamed)]
 	}

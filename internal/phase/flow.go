@@ -15,7 +15,7 @@ import (
 // and does what is not done yet.
 func (r *run) flow(ctx context.Context) (Outcome, error) {
 	if failed := r.state.failed; failed != nil {
-		return r.fail(ctx, failed.Reason, failed.Detail)
+		return r.fail(ctx, *failed)
 	}
 	if err := r.noteRefused(ctx); err != nil {
 		return Outcome{}, err
@@ -78,7 +78,7 @@ func (r *run) next(ctx context.Context) (task.Phase, error) {
 	case r.state.active(task.Execution), executed == 0:
 		return task.Execution, nil
 	case verified == 0 && last.Reason != task.ReasonCompleted:
-		return "", &overError{last.Reason, last.Summary}
+		return "", &overError{reason: last.Reason, text: last.Detail, said: last.Summary}
 	case executed > verified:
 		return task.Verification, nil
 	}
@@ -151,14 +151,15 @@ func (r *run) awaitAnswer(ctx context.Context, text string) (Outcome, error) {
 // givenUp is the outcome of a phase that ended the run.
 type givenUp struct {
 	Reason task.Reason `json:"failed_reason"`
-	Detail string      `json:"detail,omitempty"`
+	Detail string      `json:"detail,omitempty"` // about the failure
+	Said   string      `json:"said,omitempty"`   // by the model, about anything
 }
 
 // fail ends the run without success.
-func (r *run) fail(ctx context.Context, reason task.Reason, detail string) (Outcome, error) {
+func (r *run) fail(ctx context.Context, failed givenUp) (Outcome, error) {
 	for _, phase := range task.Phases {
 		if r.state.active(phase) {
-			if err := r.end(ctx, phase, PhaseFailed, givenUp{reason, detail}); err != nil {
+			if err := r.end(ctx, phase, PhaseFailed, failed); err != nil {
 				return Outcome{}, err
 			}
 		}
@@ -166,11 +167,11 @@ func (r *run) fail(ctx context.Context, reason task.Reason, detail string) (Outc
 	if err := r.save(ctx); err != nil {
 		return Outcome{}, err
 	}
-	summary := r.summarize(nil, reason)
+	summary := r.summarize(nil, failed.Reason)
 	if r.state.summary != summary {
 		if err := r.append(ctx, task.Summed, Entry{Text: summary}); err != nil {
 			return Outcome{}, err
 		}
 	}
-	return Outcome{State: task.Failed, Reason: reason, Comment: r.failureComment(reason, detail) + r.tooLate(), Summary: summary}, nil
+	return Outcome{State: task.Failed, Reason: failed.Reason, Comment: r.failureComment(failed) + r.tooLate(), Summary: summary}, nil
 }

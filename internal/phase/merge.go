@@ -37,7 +37,7 @@ func (r *run) noteConflicts(ctx context.Context, names []string) error {
 		return nil
 	}
 	if len(names) > MostConflicts {
-		return &overError{task.ReasonMergeConflict, r.fileNames(names)}
+		return &overError{reason: task.ReasonMergeConflict, text: r.fileNames(names)}
 	}
 	return r.append(ctx, task.NoteTaken, Entry{Text: "Conflicts: " + r.fileNames(names), Conflicts: names})
 }
@@ -53,7 +53,7 @@ func (r *run) mergesAgain(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("look for conflicts with the base: %w", err)
 	}
 	if len(conflicts) == 0 && r.Work.Names(r.Repository.Tips()) {
-		return false, &overError{task.ReasonMergeConflict, r.text("run.merges_here", r.Work.Base)}
+		return false, &overError{reason: task.ReasonMergeConflict, text: r.text("run.merges_here", r.Work.Base)}
 	}
 	return len(conflicts) == 0, r.noteConflicts(ctx, conflicts)
 }
@@ -126,7 +126,7 @@ const MostMoved = 3
 // on top of that, unless it happens too often.
 func (r *run) branchMoved(ctx context.Context, text pullRequestText) (Outcome, error) {
 	if r.state.moved >= MostMoved {
-		return r.fail(ctx, task.ReasonBranchMoved, r.text("run.branch_moved", r.Work.Branch))
+		return r.fail(ctx, givenUp{Reason: task.ReasonBranchMoved, Detail: r.text("run.branch_moved", r.Work.Branch)})
 	}
 	return Outcome{}, r.end(ctx, task.Complete, PhaseFailed, completion{Text: text, Moved: true})
 }

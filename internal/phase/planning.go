@@ -65,7 +65,7 @@ func (r *run) plan(ctx context.Context) error {
 		return wrong
 	})
 	if errors.Is(err, errNoAnswer) {
-		return &overError{task.ReasonInvalidPlan, textfmt.FirstLine(err.Error())}
+		return &overError{reason: task.ReasonInvalidPlan, text: textfmt.FirstLine(err.Error())}
 	}
 	if err != nil {
 		return err

@@ -228,16 +228,27 @@ func (r *run) idleComment(handed completion) string {
 	return r.text("run.idle") + "\n\n" + tool.Shorten(strings.TrimSpace(handed.Text.Summary), 10_000) + r.scriptedLine()
 }
 
-// failureComment is what people are told when nothing could be handed over.
-func (r *run) failureComment(reason task.Reason, detail string) string {
-	parts := []string{notice.Notice{Reason: reason, Kept: r.state.saved}.Failed(r.language)}
-	if detail = strings.TrimSpace(detail); detail != "" {
-		parts = append(parts, r.text("run.detail")+": "+tool.Shorten(tool.Printable(detail), 4000))
+// failureComment is what people are told when nothing could be handed over. What the model said
+// is not about the failure, and is shown as its words.
+func (r *run) failureComment(failed givenUp) string {
+	about := notice.Notice{Reason: failed.Reason, Review: r.Work.Type == task.Review, Kept: r.state.saved}
+	parts := []string{about.Failed(r.language)}
+	if detail := strings.TrimSpace(failed.Detail); detail != "" {
+		parts = append(parts, r.text("run.detail", tool.Shorten(tool.Printable(detail), 4000)))
+	}
+	if said := strings.TrimSpace(failed.Said); said != "" {
+		parts = append(parts, r.text("run.said", inBlock(tool.Shorten(tool.Printable(said), 4000))))
 	}
 	if len(r.state.warnings) > 0 {
 		parts = append(parts, "**"+r.text("run.warnings")+"**\n\n"+strings.Join(bullets(r.state.warnings), "\n"))
 	}
-	return strings.Join(parts, "\n\n") + r.scriptedLine()
+	return strings.Join(append(parts, about.Next(r.language)), "\n\n") + r.scriptedLine()
+}
+
+// inBlock is a text in a block of its own, which nothing in it can leave.
+func inBlock(text string) string {
+	fence := textfmt.Fence(text)
+	return fence + "\n" + text + "\n" + fence
 }
 
 // summarize is what a later run on the same item is told, in English as all that

@@ -103,7 +103,7 @@ func (r *run) takeReflection(ctx context.Context, working *chat) error {
 		return err
 	}
 	if r.repeats() >= repeatedRevisions {
-		return &overError{task.ReasonModelLoops, "the plan was revised in a circle"}
+		return &overError{reason: task.ReasonModelLoops, text: r.text("run.revised_back")}
 	}
 	return nil
 }

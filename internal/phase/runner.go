@@ -235,7 +235,7 @@ func (r *run) interrupted(ctx context.Context, err error) (Outcome, error) {
 	case llm.KindOf(err) == llm.BudgetExhausted || task.CodeOf(err) == task.OverBudget:
 		return Outcome{State: task.Paused, Reason: task.ReasonBudgetExhausted}, r.keep(ctx)
 	case errors.As(err, &over):
-		return r.fail(ctx, over.reason, over.text)
+		return r.fail(ctx, givenUp{over.reason, over.text, over.said})
 	}
 	return Outcome{}, errors.Join(err, r.keep(ctx))
 }

@@ -42,7 +42,7 @@ func taskForViewer(ctx context.Context, known GitStore, id task.ID, token string
 		return task.Task{}, err
 	}
 	if !access.Role(person.Role).Includes(access.Viewer) {
-		return task.Task{}, task.Errorf(task.Forbidden, "a token with the role %s does not allow this", person.Role)
+		return task.Task{}, task.Errorf(task.Forbidden, "a token with the role %s does not allow this", person.Role).WithHint("use a token with the role viewer or more, made with toryo token create")
 	}
 	return known.Task(ctx, id)
 }

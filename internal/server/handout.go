@@ -140,7 +140,8 @@ func (h handsOut) stillWelcome(ctx context.Context) error {
 	if err := h.store.RevokeToken(ctx, token.ID, token.RevokedAt); err != nil {
 		return err
 	}
-	return task.Errorf(task.Unauthorized, "the agent's token was revoked")
+	return task.Errorf(task.Unauthorized, "the agent's token was revoked").
+		WithHint("enrol the agent anew with a token of toryo agent token create; its old one is in the folder agent of its data directory")
 }
 
 func (h handsOut) assignment(a assignment.Assignment, at string) wire.Assignment {

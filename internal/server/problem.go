@@ -101,6 +101,10 @@ func codeOf(status int) task.Code {
 // way, and people get pages.
 func (s *Server) otherPath(w http.ResponseWriter, r *http.Request) {
 	forPrograms := func(prefix string) bool { return strings.HasPrefix(r.URL.Path, prefix) }
+	if s.webhooks != nil && (senderOf(r.Header) != "" || forPrograms("/webhook")) { // the address in the webhook is wrong
+		s.webhooks.refuse(w, r)
+		return
+	}
 	if s.pages == nil || slices.ContainsFunc([]string{"/v1/", "/api/", "/webhooks/", "/git/"}, forPrograms) {
 		s.unknownPath(w, r)
 		return

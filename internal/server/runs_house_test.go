@@ -103,6 +103,7 @@ type workshop struct {
 	retracted  sync.Map     // commits
 	coAuthors  sync.Map     // by the commit that was published: []string
 	drafts     sync.Map     // whether the pull request was a draft when that was pushed
+	rejected   sync.Map     // by the commit that is not taken: an error
 	logged     *lockedBuffer
 }
 
@@ -170,6 +171,9 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 		Outbox: database, Tasks: database, Forges: map[task.Forge]forge.Forge{task.Gitea: w.forge}, Snapshots: w.snapshots, Log: logger,
 		ProgressEvery: time.Millisecond,
 		Publish: func(ctx context.Context, p outbox.Publication) (outbox.Published, error) {
+			if why, is := w.rejected.Load(p.Commit); is {
+				return outbox.Published{}, why.(error)
+			}
 			if pull, found, err := w.forge.FindPull(ctx, repository, p.Branch, ""); err == nil && found {
 				w.drafts.Store(p.Commit, pull.Draft)
 			}

@@ -114,6 +114,7 @@ type Server struct {
 	seen      *sightings
 	tls       *tls.Config
 	pages     Pages
+	webhooks  *Webhooks // nil if none are taken
 	readiness *readiness
 	api       huma.API
 	handler   http.Handler
@@ -140,6 +141,7 @@ func New(options Options) *Server {
 		seen:      &sightings{store: options.Store, log: options.Log, now: options.Now},
 		tls:       options.TLS,
 		pages:     options.Pages,
+		webhooks:  options.Webhooks,
 		readiness: newReadiness(options),
 		api:       newAPI(mux, options.Version),
 	}

@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +18,8 @@ import (
 	"github.com/toryo-dev/toryo/internal/server/limit"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
+	"github.com/toryo-dev/toryo/internal/wire"
 )
 
 // maxWebhook is the most that is read of a webhook. GitHub, which sends the
@@ -33,7 +37,8 @@ type Webhook struct {
 // Webhooks takes in webhooks: POST /webhooks/github, /webhooks/gitlab and
 // /webhooks/gitea. A delivery that is not signed with the forge's secret is
 // answered 401 and has no effect; one that was dealt with before is answered as
-// if it were new and has no effect either.
+// if it were new and has no effect either. One to another path is answered 404, with
+// the right path in it.
 type Webhooks struct {
 	Forges  map[task.Forge]Webhook
 	Seen    store.Deliveries
@@ -95,12 +100,19 @@ func (w *Webhooks) mayNote(of task.Forge, now time.Time) bool {
 func (w *Webhooks) Register(mux *http.ServeMux) {
 	w.bodies = &limit.InFlight{PerClient: maxHeldClient, Most: maxHeldAll}
 	for name := range w.Forges {
-		mux.HandleFunc("POST /webhooks/"+string(name), func(to http.ResponseWriter, r *http.Request) { w.receive(to, r, name) })
+		mux.HandleFunc("POST "+webhookPath(name), func(to http.ResponseWriter, r *http.Request) { w.receive(to, r, name) })
 	}
+	mux.HandleFunc(webhookFolder, w.refuse)
+	mux.HandleFunc(strings.TrimSuffix(webhookFolder, "/"), w.refuse)
 }
 
-// receive answers one webhook. It says no more than the status: who sends it is
-// not known before the signature is checked.
+// webhookFolder is where the paths of webhooks are.
+const webhookFolder = "/webhooks/"
+
+func webhookPath(of task.Forge) string { return webhookFolder + string(of) }
+
+// receive answers one webhook. Who sends it is not known before the signature is checked: of
+// one that is not signed it says no more than that.
 func (w *Webhooks) receive(to http.ResponseWriter, r *http.Request, of task.Forge) {
 	delivery, digest, err := w.read(to, r, of)
 	if err == nil {
@@ -111,7 +123,91 @@ func (w *Webhooks) receive(to http.ResponseWriter, r *http.Request, of task.Forg
 		status = task.CodeOf(err).Info().Status
 	}
 	w.note(r.Context(), of, delivery, status, err)
-	to.WriteHeader(status)
+	if err == nil {
+		to.WriteHeader(status)
+		return
+	}
+	answer := wire.ProblemOf(err)
+	if status == http.StatusUnauthorized {
+		answer = wire.ProblemOf(task.Errorf(task.Unauthorized, "the webhook is not signed with the secret of this server").
+			WithHint("set the same secret in the webhook on the forge and in %s.webhook_secret or %s.webhook_secret_file here", of, of))
+	}
+	w.answer(to, r, answer)
+}
+
+// answer writes a problem for whoever looks at the deliveries on the forge.
+func (w *Webhooks) answer(to http.ResponseWriter, r *http.Request, p wire.Problem) {
+	to.Header().Set("Content-Type", wire.ProblemType)
+	to.WriteHeader(p.Status)
+	if err := (&problem{p}).write(to); err != nil {
+		w.Log.DebugContext(r.Context(), "client disconnected", "error", err)
+	}
+}
+
+// longestPath is how many characters are kept of a path or an event that anybody may have sent.
+const longestPath = 200
+
+// refuse answers what was sent to a path at which no webhook is taken, and names the right ones.
+func (w *Webhooks) refuse(to http.ResponseWriter, r *http.Request) {
+	sender, path := senderOf(r.Header), textfmt.Shorten(forge.Clean(r.URL.Path), longestPath)
+	meant := task.Forge(strings.TrimPrefix(r.URL.Path, webhookFolder))
+	if _, taken := w.Forges[meant]; taken { // by another method than POST
+		to.Header().Set("Allow", http.MethodPost)
+		w.answer(to, r, wire.Problem{
+			Title: http.StatusText(http.StatusMethodNotAllowed), Status: http.StatusMethodNotAllowed, Code: string(task.Invalid),
+			Detail: "webhooks are delivered to " + path + " with POST", Hint: "enter this address in the webhook on the forge",
+		})
+		return
+	}
+	if !slices.Contains(hookedForges, meant) {
+		meant = sender
+	}
+	err := task.Errorf(task.NotFound, "no webhooks are taken at %s", path)
+	_, taken := w.Forges[meant]
+	switch {
+	case taken:
+		err = err.WithHint("the path for webhooks of %s is %s", meant, webhookPath(meant))
+	case meant != "":
+		err = err.WithHint("this server takes none of %s: set %s.webhook_secret or %s.webhook_secret_file and start it again; the path is %s then",
+			meant, meant, meant, webhookPath(meant))
+	default:
+		err = err.WithHint("%s", w.rightPaths())
+	}
+	if sender != "" {
+		w.note(r.Context(), sender, forge.Delivery{Event: textfmt.Shorten(forge.Clean(r.Header.Get(eventHeader[sender])), longestPath)}, http.StatusNotFound, err)
+	}
+	w.answer(to, r, wire.ProblemOf(err))
+}
+
+// rightPaths names the paths at which webhooks are taken.
+func (w *Webhooks) rightPaths() string {
+	var paths []string
+	for _, name := range hookedForges {
+		if _, taken := w.Forges[name]; taken {
+			paths = append(paths, webhookPath(name))
+		}
+	}
+	if len(paths) == 0 {
+		return "this server takes no webhooks: set webhook_secret or webhook_secret_file of the forge and start it again"
+	}
+	return "webhooks are taken at " + strings.Join(paths, ", ")
+}
+
+// hookedForges are the forges that send webhooks. Gitea also sends the header of GitHub, and so
+// comes before it.
+var hookedForges = []task.Forge{task.Gitea, task.GitLab, task.GitHub}
+
+// eventHeader is the header by which a forge names the event of a delivery.
+var eventHeader = map[task.Forge]string{task.GitHub: "X-GitHub-Event", task.GitLab: "X-Gitlab-Event", task.Gitea: "X-Gitea-Event"}
+
+// senderOf is the forge that a request seems to be a delivery of, or "".
+func senderOf(header http.Header) task.Forge {
+	for _, name := range hookedForges {
+		if header.Get(eventHeader[name]) != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // read takes in a webhook. Nothing of its body is read that cannot be signed, and

@@ -229,6 +229,55 @@ func TestWebhooksThatAreNotTaken(t *testing.T) {
 	}
 }
 
+// Whoever looks at the deliveries on the forge is told what is wrong, and what is right.
+func TestWrongWebhooksAreToldWhatIsRight(t *testing.T) {
+	t.Parallel()
+	hooks, handler := newWebhooks(openStore(t), &heard{})
+	delete(hooks.Forges, task.GitLab) // no secret is set for it
+	unsigned := httptest.NewRequest(http.MethodPost, "/webhooks/gitea", strings.NewReader("{}"))
+	for name, test := range map[string]struct {
+		request *http.Request
+		status  int
+		says    []string
+	}{
+		"unsigned":         {unsigned, 401, []string{"not signed", "gitea.webhook_secret"}},
+		"a typo":           {deliveredTo("/webhooks/gitae", task.Gitea), 404, []string{"/webhooks/gitae", "/webhooks/gitea"}},
+		"another typo":     {deliveredTo("/webhooks/", task.GitHub), 404, []string{"/webhooks/github"}},
+		"without a slash":  {deliveredTo("/webhooks", task.GitHub), 404, []string{"/webhooks/github"}},
+		"by nobody":        {httptest.NewRequest(http.MethodPost, "/webhooks/x", nil), 404, []string{"/webhooks/gitea, /webhooks/github"}},
+		"no secret is set": {deliveredTo("/webhooks/gitlabb", task.GitLab), 404, []string{"takes none of gitlab", "gitlab.webhook_secret"}},
+		"by GET":           {httptest.NewRequest(http.MethodGet, "/webhooks/github", nil), 405, []string{"POST"}},
+	} {
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, test.request)
+		if answer.Code != test.status || answer.Header().Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: status %d with %q", name, answer.Code, answer.Header().Get("Content-Type"))
+		}
+		for _, part := range test.says {
+			if !strings.Contains(answer.Body.String(), part) {
+				t.Errorf("%s: %q is missing in %s", name, part, answer.Body)
+			}
+		}
+		if strings.Contains(answer.Body.String(), secret) {
+			t.Errorf("%s: the secret is in %s", name, answer.Body)
+		}
+	}
+	got, err := hooks.Seen.ListReceived(t.Context(), task.GitHub)
+	if err != nil || len(got) == 0 || got[0].Status != 404 || !strings.Contains(got[0].Problem, "no webhooks are taken at /webhooks") {
+		t.Errorf("the page of webhooks has %+v, %v", got, err)
+	}
+}
+
+// deliveredTo is a delivery of a forge to some path.
+func deliveredTo(path string, by task.Forge) *http.Request {
+	r := signed(by, "1", "issues", "{}")
+	r.URL.Path = path
+	if by == task.Gitea { // which sends both
+		r.Header.Set("X-GitHub-Event", "issues")
+	}
+	return r
+}
+
 // forgetful cannot record deliveries while it fails.
 type forgetful struct {
 	store.Deliveries

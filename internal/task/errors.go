@@ -132,11 +132,40 @@ type IllegalMoveError struct {
 	Trigger Trigger
 }
 
-func (e *IllegalMoveError) Error() string {
-	if e.From == none {
-		return fmt.Sprintf("a task that does not exist cannot be %s", e.Trigger)
+// stateWords and triggerWords say plainly how a task stands and what was tried with it.
+var (
+	stateWords = map[State]string{
+		none: "there is no task", Queued: "the task waits for an agent", Running: "the task is running", Paused: "the task is paused",
+		Stopped: "the task was stopped", Done: "the task is done", Failed: "the task has failed",
 	}
-	return fmt.Sprintf("a task that is %s cannot be %s", e.From, e.Trigger)
+	triggerWords = map[Trigger]string{
+		Assigned: "be queued again", Claimed: "be taken by an agent", Returned: "be handed back", Lost: "be taken back from its agent",
+		PauseSet: "be paused", Resumed: "be resumed", Finished: "be finished", GaveUp: "fail", Withdrawn: "be stopped", Lapsed: "expire",
+	}
+	// triggerHints say what can be done instead of what people try.
+	triggerHints = map[Trigger]string{
+		Assigned:  "only a task that has ended can be queued again; a paused one goes on with resume",
+		PauseSet:  "only a task that is queued or running can be paused",
+		Resumed:   "only a paused task can be resumed; one that has ended begins again with retry",
+		Withdrawn: "it has ended, and nothing more is done; to begin again, retry it",
+	}
+)
+
+func (e *IllegalMoveError) Error() string {
+	text, hint := IllegalMoveText(e)
+	if hint != "" {
+		return text + "; " + hint
+	}
+	return text
+}
+
+// IllegalMoveText is what happened and what to do, of an [IllegalMoveError].
+func IllegalMoveText(err error) (text, hint string) {
+	move, is := errors.AsType[*IllegalMoveError](err)
+	if !is {
+		return err.Error(), ""
+	}
+	return stateWords[move.From] + " and cannot " + triggerWords[move.Trigger], triggerHints[move.Trigger]
 }
 
 // NoCommitError says that a repository does not have a commit that its forge names.

@@ -187,7 +187,7 @@ type newPullView struct {
 
 func (p *Pages) showNewPull(r *http.Request, v visit, hands *board.Forge) (templ.Component, error) {
 	if !v.operator() {
-		return nil, task.Errorf(task.Forbidden, "%s has the role %s, and this takes the role %s", v.user.Login, v.user.Role, access.Operator)
+		return nil, task.Errorf(task.Forbidden, "%s has the role %s, and this takes the role %s", v.user.Login, v.user.Role, access.Operator).WithHint("%s", hintForRole)
 	}
 	view := newPullView{repository: repositoryOf(r)}
 	repository, err := hands.Repository(r.Context(), view.repository)

@@ -111,7 +111,8 @@ func New(options Options) *Pages {
 	}))
 	sameOrigin := http.NewCrossOriginProtection()
 	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.fail(w, r, p.stranger(r), task.Errorf(task.Forbidden, "another site made your browser send this, so it was not done"))
+		p.fail(w, r, p.stranger(r), task.Errorf(task.Forbidden, "another site made your browser send this, so it was not done").
+			WithHint("if you want it, open the page here and do it there"))
 	}))
 	p.handler = confined(sameOrigin.Handler(mux))
 	return p
@@ -180,7 +181,7 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, v visit, err error)
 	if coded, found := task.AsError(err); found && info.Code != task.Internal {
 		shown.detail, shown.hint = coded.Message, coded.Hint
 	} else if info.Code == task.IllegalMove {
-		shown.detail = err.Error()
+		shown.detail, shown.hint = task.IllegalMoveText(err)
 	}
 	p.write(w, r, info.Status, problemPage(v, shown))
 }

@@ -97,7 +97,7 @@ func (p *Pages) registerSettings(mux *http.ServeMux) {
 	}, "login")
 	on("/settings/people/remove", "user.remove", func(r *http.Request, v visit) error {
 		if task.SameLogin(r.PostFormValue("login"), v.user.Login) {
-			return task.Errorf(task.Invalid, "you cannot remove yourself")
+			return task.Errorf(task.Invalid, "you cannot remove yourself").WithHint("another administrator can")
 		}
 		return p.Store.RemoveUser(r.Context(), r.PostFormValue("login"))
 	}, "login")
@@ -110,7 +110,7 @@ func (p *Pages) changeRole(r *http.Request, v visit) error {
 		return err
 	}
 	if task.SameLogin(r.PostFormValue("login"), v.user.Login) {
-		return task.Errorf(task.Invalid, "you cannot change your own role")
+		return task.Errorf(task.Invalid, "you cannot change your own role").WithHint("another administrator can")
 	}
 	return p.Store.SetUserRole(r.Context(), r.PostFormValue("login"), string(role))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/journal"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -101,6 +102,15 @@ type phaseView struct {
 type ledgerRow struct {
 	journal.Comment
 	at time.Time
+}
+
+// fix is what a person can do about the reason for which nobody works on the task; "" if there is
+// nothing to do.
+func (t *taskView) fix(v visit) string {
+	if t.State == task.Running || t.State == task.Done {
+		return ""
+	}
+	return messages.Fix(v.language, t.Reason)
 }
 
 // itemLink is where the item of a task can be read.

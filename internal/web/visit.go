@@ -77,6 +77,9 @@ func (p *Pages) stranger(r *http.Request) visit {
 	return v
 }
 
+// hintForRole is what somebody can do whose role does not allow something.
+const hintForRole = "an administrator can change the role under Settings → Users"
+
 // signedIn lets only those through who are signed in and have the role. Others
 // are asked to sign in, and come back afterwards.
 func (p *Pages) signedIn(role access.Role, next func(w http.ResponseWriter, r *http.Request, v visit)) http.HandlerFunc {
@@ -97,7 +100,7 @@ func (p *Pages) signedIn(role access.Role, next func(w http.ResponseWriter, r *h
 		}
 		v.user = user
 		if !v.may(role) {
-			p.fail(w, r, v, task.Errorf(task.Forbidden, "%s has the role %s, and this takes the role %s", user.Login, user.Role, role))
+			p.fail(w, r, v, task.Errorf(task.Forbidden, "%s has the role %s, and this takes the role %s", user.Login, user.Role, role).WithHint("%s", hintForRole))
 			return
 		}
 		if r.Method == http.MethodPost {

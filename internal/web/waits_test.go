@@ -82,3 +82,31 @@ func TestOpenHomeShowsFaultsAndUnableAgents(t *testing.T) {
 	is(store.Condition{})
 	vera.Sees("#lists .list", "idle")
 }
+
+// The page of a task that failed or waits for people says what they can do, in their language.
+func TestTaskPageSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	key := task.Key{Forge: task.Gitea, Repository: "team/app", Kind: task.Issue, Number: 3}
+	one, _, err := h.store.Assign(t.Context(), store.NewTask{Key: key, Type: task.Development, Title: "Fix the gate", Reason: task.ReasonAssigned}, nil)
+	must(t, err)
+	page := func(language string) string {
+		v := h.visitor(t, "vera")
+		v.header.Set("Accept-Language", language)
+		_, text := v.get("/tasks/" + string(one.ID))
+		return text
+	}
+	if text := page("en"); strings.Contains(text, "To fix it") {
+		t.Errorf("a task that waits for an agent has something to fix: %s", text)
+	}
+	_, err = h.store.Move(t.Context(), store.Change{Task: one.ID, Trigger: task.GaveUp, Reason: task.ReasonRejectedByForge})
+	must(t, err)
+	for _, language := range []task.Language{task.English, task.Japanese} {
+		text := page(string(language))
+		for _, want := range []string{messages.Reason(language, task.ReasonRejectedByForge), messages.Fix(language, task.ReasonRejectedByForge)} {
+			if want == "" || !strings.Contains(text, want) {
+				t.Errorf("in %s the page does not say %q", language, want)
+			}
+		}
+	}
+}

@@ -99,7 +99,7 @@ func ProblemOf(err error) Problem {
 	coded, isCoded := task.AsError(err)
 	switch {
 	case info.Code == task.IllegalMove:
-		problem.Detail = err.Error()
+		problem.Detail, problem.Hint = task.IllegalMoveText(err)
 	case isCoded && info.Code != task.Internal:
 		problem.Detail = coded.Message
 		problem.Hint = coded.Hint

@@ -73,7 +73,8 @@ func (r Rules) identify(issuer string, found claims) (access.Identity, error) {
 		return access.Identity{}, task.Errorf(task.Forbidden, "the provider gives you no login").WithHint("check oidc.login_claim and oidc.scopes")
 	}
 	if r.LoginClaim == "email" && found["email_verified"] != true && found["email_verified"] != "true" {
-		return access.Identity{}, task.Errorf(task.Forbidden, "the provider has not verified your address")
+		return access.Identity{}, task.Errorf(task.Forbidden, "the provider has not verified your address").
+			WithHint("verify it there, and sign in again")
 	}
 	role := r.roleOf(login, found.texts(r.GroupsClaim))
 	if role == "" {

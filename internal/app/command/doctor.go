@@ -18,6 +18,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/env"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/docker"
 	"github.com/toryo-dev/toryo/internal/sandbox/kubernetes"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -35,11 +36,16 @@ func Doctor(p site.Program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check this machine and say how to fix what is missing",
-		Long:  "Look at the machine and the configuration. Nothing is changed. The forges are asked\nwhom they take the bot for; the model is asked only with --online, since that may cost a\nlittle. The exit code is 0 when nothing is missing that Toryo cannot do without.",
-		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
+		Long: `Look at the machine and the configuration. Nothing is changed, and beside what is missing
+stands how to fix it. The forges are asked whom they take the bot for, which repositories it
+finds, what it may do in the first 20 of them, and whether they have the webhook. Where an
+agent is configured, its server is asked whether it accepts the agent's token. The model is
+asked only with --online, since that may cost a little. The exit code is 0 when nothing is
+missing that Toryo cannot do without.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
-	o.settings.Bind(c, cli.DataFlag)
+	o.settings.Bind(c, cli.DataFlag, serverFlag, tokenFileFlag, caFileFlag)
 	c.Flags().BoolVar(&o.online, "online", false, "also ask the model, with one short call")
 	c.Flags().BoolVar(&o.json, "json", false, "print the findings as JSON")
 	return c
@@ -48,30 +54,19 @@ func Doctor(p site.Program) *cobra.Command {
 func (o examination) run(ctx context.Context) error {
 	file := o.settings.FileOrDefault()
 	loaded, report := config.Load(file, o.Environ, o.settings.Given())
-	machine := []doctor.Check{
-		doctor.Git,
-		doctor.DataDir(loaded.DataDir),
-		doctor.Database(loaded.Database.Driver, site.LookAtDatabase(loaded)),
-		doctor.ContainerEngine(cmp.Or(loaded.Sandbox.ContainerEngine, o.Variable("DOCKER_HOST"))),
-		doctor.Bubblewrap,
-		doctor.Landlock(site.LandlockVersion),
+	surveys := []doctor.Survey{
+		func(ctx context.Context) []doctor.Finding { return o.machine(ctx, loaded) },
+		func(ctx context.Context) []doctor.Finding {
+			model := doctor.Model(ctx, loaded.LLM, o.askModel(loaded))
+			return []doctor.Finding{doctor.NeededBy(loaded.Agent.Server != "" && site.UsesModel(loaded), model)}
+		},
+		func(ctx context.Context) []doctor.Finding { return agentFindings(ctx, loaded) },
 	}
-	const firstSandbox = 3
-	if loaded.Sandbox.Kind == kubernetes.Name {
-		machine = append(machine, doctor.Cluster(askCluster(loaded.Sandbox.Kubernetes)))
+	if !site.OnlyAgent(loaded) {
+		surveys = append(surveys, doctor.Forges(loaded, site.LookAtForges(loaded))...)
+		surveys = append(surveys, func(ctx context.Context) []doctor.Finding { return serverFindings(ctx, loaded) })
 	}
-	found := doctor.Examine(ctx, slices.Concat(machine, doctor.Forges(loaded, site.SelfOn(loaded)),
-		[]doctor.Check{doctor.Board(loaded.Database.Driver, filepath.Join(loaded.DataDir, site.BoardFolder))}))
-	findings := slices.Concat(
-		[]doctor.Finding{doctor.Configuration(file, report)},
-		found[:len(machine)],
-		[]doctor.Finding{doctor.ControlGroups(site.GroupsVersion)},
-		[]doctor.Finding{doctor.Sandbox(found[firstSandbox:len(machine)]...), doctor.Model(ctx, loaded.LLM, o.askModel(loaded))},
-		found[len(machine):],
-		doctor.Signing(ctx, loaded.Git, site.SignerOf),
-		doctor.Webhooks(ctx, site.LookAtWebhooks(loaded)),
-		[]doctor.Finding{doctor.Links(loaded, site.PublicURL(loaded, loaded.Server.Addr))},
-	)
+	findings := append([]doctor.Finding{doctor.Configuration(file, report)}, doctor.Explore(ctx, surveys)...)
 	if err := o.print(findings); err != nil {
 		return err
 	}
@@ -79,6 +74,51 @@ func (o examination) run(ctx context.Context) error {
 		return task.Wrap(task.NotReady, cli.ErrReported, "something that Toryo needs is missing")
 	}
 	return nil
+}
+
+// machine looks at what server and agent need of a machine.
+func (o examination) machine(ctx context.Context, c config.Config) []doctor.Finding {
+	ways := []doctor.Check{
+		doctor.ContainerEngine(cmp.Or(c.Sandbox.ContainerEngine, o.Variable("DOCKER_HOST"))),
+		doctor.Bubblewrap,
+		doctor.Landlock(site.LandlockVersion),
+	}
+	if c.Sandbox.Kind == kubernetes.Name {
+		ways = append(ways, doctor.Cluster(askCluster(c.Sandbox.Kubernetes)))
+	}
+	checks := []doctor.Check{doctor.Git, doctor.DataDir(c.DataDir)}
+	if !site.OnlyAgent(c) {
+		checks = append(checks, doctor.Database(c.Database.Driver, site.LookAtDatabase(c)))
+	}
+	first := len(checks)
+	found := doctor.Examine(ctx, slices.Concat(checks, ways))
+	findings := slices.Concat(found[:first], doctor.WaysOf(c.Sandbox.Kind, found[first:]))
+	if kind := c.Sandbox.Kind; kind != docker.Name && kind != kubernetes.Name { // these count by themselves
+		findings = append(findings, doctor.ControlGroups(site.GroupsVersion))
+	}
+	return append(findings, doctor.Sandbox(ctx, c.Sandbox.Kind, site.LookForSandbox(c), found[first:]...))
+}
+
+// agentFindings looks at what an agent on this machine needs besides, if there is one.
+func agentFindings(ctx context.Context, c config.Config) []doctor.Finding {
+	if c.Agent.Server != "" {
+		return doctor.AgentServer(site.LookAtServer(c))(ctx)
+	}
+	if file, found := site.HasAgentToken(c); found {
+		return []doctor.Finding{doctor.Unnamed(file)}
+	}
+	return nil
+}
+
+// serverFindings looks at what a server on this machine needs besides.
+func serverFindings(ctx context.Context, c config.Config) []doctor.Finding {
+	board := doctor.Board(c.Database.Driver, filepath.Join(c.DataDir, site.BoardFolder))
+	return slices.Concat(
+		doctor.Examine(ctx, []doctor.Check{board}),
+		doctor.Signing(ctx, c.Git, site.SignerOf),
+		doctor.Webhooks(ctx, site.LookAtWebhooks(c)),
+		[]doctor.Finding{doctor.Links(c, site.PublicURL(c, c.Server.Addr))},
+	)
 }
 
 // askCluster asks the configured cluster whether pods can be made in it.

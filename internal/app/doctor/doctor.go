@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +28,8 @@ type Finding struct {
 	Status Status `json:"status"`
 	Found  string `json:"found"`
 	Hint   string `json:"mend,omitempty"`
+	// Command is one that fixes it, if there is one.
+	Command string `json:"command,omitempty"`
 
 	Weak bool `json:"-"` // a sandbox that is not for tasks from a forge
 }
@@ -34,9 +37,15 @@ type Finding struct {
 // Check looks at one thing.
 type Check func(ctx context.Context) Finding
 
+// Survey looks at something that there is more than one thing to say about, such as a forge.
+type Survey func(ctx context.Context) []Finding
+
 // checkTimeout is how long one check may take: something that hangs is a finding
 // too.
 const checkTimeout = 20 * time.Second
+
+// surveyTimeout is how long a survey may take, whose parts have checkTimeout each.
+const surveyTimeout = 90 * time.Second
 
 // Examine runs the checks side by side and returns their findings in order.
 func Examine(ctx context.Context, checks []Check) []Finding {
@@ -51,6 +60,21 @@ func Examine(ctx context.Context, checks []Check) []Finding {
 	}
 	running.Wait()
 	return findings
+}
+
+// Explore runs the surveys side by side and returns their findings in order.
+func Explore(ctx context.Context, surveys []Survey) []Finding {
+	found := make([][]Finding, len(surveys))
+	var running sync.WaitGroup
+	for i, survey := range surveys {
+		running.Go(func() {
+			limited, cancel := context.WithTimeout(ctx, surveyTimeout)
+			defer cancel()
+			found[i] = survey(limited)
+		})
+	}
+	running.Wait()
+	return slices.Concat(found...)
 }
 
 // Healthy reports whether nothing that Toryo needs is missing.
@@ -76,6 +100,9 @@ func Print(to io.Writer, findings []Finding) error {
 		fmt.Fprintf(&text, "%s %-*s  %s\n", marks[finding.Status], width, finding.Name, finding.Found)
 		if finding.Hint != "" {
 			fmt.Fprintf(&text, "  %-*s  → %s\n", width, "", finding.Hint)
+		}
+		if finding.Command != "" {
+			fmt.Fprintf(&text, "  %-*s  $ %s\n", width, "", finding.Command)
 		}
 	}
 	_, err := io.WriteString(to, text.String())

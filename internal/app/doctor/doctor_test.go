@@ -2,6 +2,7 @@ package doctor_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -71,38 +72,70 @@ func TestEngineThatHangs(t *testing.T) {
 	}
 }
 
-func TestSandboxNeedsOneWay(t *testing.T) {
+// The finding is about the sandbox that an agent would take, whatever else there is.
+func TestSandboxIsTheConfiguredOne(t *testing.T) {
 	t.Parallel()
-	there := doctor.Finding{Name: "bubblewrap", Status: doctor.OK}
-	gone := doctor.Finding{Name: "container engine", Status: doctor.Warning}
-	if got := doctor.Sandbox(there, gone); got.Status != doctor.OK || got.Found != "bubblewrap" {
-		t.Errorf("with one way: %+v", got)
-	}
-	if got := doctor.Sandbox(gone, gone); got.Status != doctor.Missing || got.Hint == "" {
-		t.Errorf("with none: %+v", got)
+	bubblewrap := doctor.Finding{Name: "bubblewrap", Status: doctor.OK}
+	noEngine := doctor.Finding{Name: "container engine", Status: doctor.Warning, Hint: "install one:", Command: "sudo install"}
+	weak := doctor.Landlock(func() (int, error) { return 7, nil })(t.Context())
+	silent := task.Wrap(task.NotReady, errors.New("no socket"), "the Docker Engine does not answer").WithHint("install and start it")
+	none := task.Errorf(task.NotReady, "no sandbox works here (docker: silent)").WithHint("install bubblewrap")
+	for name, c := range map[string]struct {
+		kind   string
+		chosen string
+		err    error
+		ways   []doctor.Finding
+		status doctor.Status
+		says   []string
+	}{
+		"docker is configured and missing":    {"docker", "", silent, []doctor.Finding{noEngine, bubblewrap}, doctor.Missing, []string{"docker is configured", "does not answer: no socket", "sandbox.kind: auto", "bubblewrap works here", "install one: $ sudo install"}},
+		"docker alone, and it is broken":      {"docker", "", silent, []doctor.Finding{{Name: "container engine", Status: doctor.OK}, weak}, doctor.Missing, []string{"does not answer: no socket → install and start it"}},
+		"docker is configured and there":      {"docker", "docker", nil, nil, doctor.OK, []string{"docker, as configured"}},
+		"the automatic choice":                {"auto", "bubblewrap", nil, []doctor.Finding{noEngine, bubblewrap}, doctor.OK, []string{"bubblewrap, which auto takes here"}},
+		"nothing for the automatic choice":    {"auto", "", none, []doctor.Finding{noEngine}, doctor.Missing, []string{"no sandbox works here", "install bubblewrap"}},
+		"landlock alone":                      {"auto", "", none, []doctor.Finding{noEngine, weak}, doctor.Missing, []string{"no sandbox works here", "landlock serves the demo"}},
+		"landlock is configured and is there": {"landlock", "landlock", nil, []doctor.Finding{weak}, doctor.Warning, []string{"weak", "sandbox.kind: auto"}},
+	} {
+		got := doctor.Sandbox(t.Context(), c.kind, func(context.Context) (string, error) { return c.chosen, c.err }, c.ways...)
+		if got.Status != c.status {
+			t.Errorf("%s: %+v", name, got)
+		}
+		for _, part := range c.says {
+			if !strings.Contains(got.Found+" → "+got.Hint+" $ "+got.Command, part) {
+				t.Errorf("%s: %q is missing in %+v", name, part, got)
+			}
+		}
 	}
 }
 
-// Landlock is there to be seen, and is never enough by itself.
+// Only what matters for the configured kind is said about the others.
+func TestWaysOfTheConfiguredKind(t *testing.T) {
+	t.Parallel()
+	ways := []doctor.Finding{{Name: "container engine", Status: doctor.OK}, {Name: "bubblewrap", Status: doctor.OK}, {Name: "landlock", Status: doctor.OK}}
+	for kind, want := range map[string]int{"auto": 3, "docker": 1, "bubblewrap": 1, "landlock": 1, "kubernetes": 0} {
+		if got := doctor.WaysOf(kind, ways); len(got) != want {
+			t.Errorf("for %s there are %+v", kind, got)
+		}
+	}
+	if got := doctor.WaysOf("docker", ways); got[0].Name != "container engine" {
+		t.Errorf("for docker there is %+v", got)
+	}
+	ways[0].Status = doctor.Warning // which the finding about the sandbox says
+	if got := doctor.WaysOf("docker", ways); len(got) != 0 {
+		t.Errorf("for docker, which is missing, there is %+v", got)
+	}
+}
+
+// Landlock is there to be seen, and says what it is not for.
 func TestLandlockIsAWeakWay(t *testing.T) {
 	t.Parallel()
-	gone := doctor.Finding{Name: "bubblewrap", Status: doctor.Warning}
 	there := doctor.Landlock(func() (int, error) { return 7, nil })(t.Context())
 	if there.Status != doctor.OK || !strings.Contains(there.Found, "ABI 7") || !strings.Contains(there.Found, "not for tasks from a forge") {
 		t.Errorf("found %+v", there)
 	}
-	if got := doctor.Sandbox(gone, there); got.Status != doctor.Missing || !strings.Contains(got.Found, "landlock serves the demo") || got.Hint == "" {
-		t.Errorf("with landlock alone: %+v", got)
-	}
-	if got := doctor.Sandbox(doctor.Finding{Name: "bubblewrap", Status: doctor.OK}, there); got.Status != doctor.OK || got.Found != "bubblewrap" {
-		t.Errorf("with bubblewrap too: %+v", got)
-	}
 	missing := doctor.Landlock(func() (int, error) { return 0, task.Errorf(task.NotReady, "this kernel has no Landlock") })(t.Context())
 	if missing.Status != doctor.Warning || missing.Hint == "" {
 		t.Errorf("found %+v", missing)
-	}
-	if got := doctor.Sandbox(gone, missing); got.Status != doctor.Missing || strings.Contains(got.Found, "landlock") {
-		t.Errorf("with nothing: %+v", got)
 	}
 }
 
@@ -114,6 +147,21 @@ func TestControlGroupsAreNamed(t *testing.T) {
 	got := doctor.ControlGroups(func() (int, error) { return 0, errors.New("not delegated") })
 	if got.Status != doctor.Warning || !strings.Contains(got.Found, "not delegated") || !strings.Contains(got.Hint, "Delegate=yes") {
 		t.Errorf("found %+v", got)
+	}
+}
+
+// The hint is about what is missing, and not about what is there.
+func TestHintForModel(t *testing.T) {
+	t.Parallel()
+	for want, llm := range map[string]config.LLM{
+		"set llm.provider and llm.model": {},
+		"set llm.model in toryo.yaml":    {Provider: "anthropic"},
+		"put the key into":               {Provider: "anthropic", Model: "m"},
+		"set llm.script":                 {Provider: "script"},
+	} {
+		if got := doctor.HintForModel(llm); !strings.HasPrefix(got, want) {
+			t.Errorf("for %+v: %s", llm, got)
+		}
 	}
 }
 
@@ -144,53 +192,11 @@ func TestModel(t *testing.T) {
 		"answers":        {all, nil, doctor.Finding{Name: "model", Status: doctor.OK, Found: "anthropic m answered"}},
 		"wrong key":      {all, task.Errorf(task.BadConfig, "no such key").WithHint("check it"), doctor.Finding{Name: "model", Status: doctor.Missing, Found: "no such key", Hint: "check it"}},
 		"odd":            {all, errors.New("odd"), doctor.Finding{Name: "model", Status: doctor.Missing, Found: "odd", Hint: "see llm in toryo.yaml"}},
-		"not configured": {config.LLM{}, errors.New("it was asked"), doctor.Finding{Name: "model", Status: doctor.Warning, Found: "none is configured", Hint: doctor.HintForModel(config.LLM{})}},
+		"not configured": {config.LLM{}, errors.New("it was asked"), doctor.Finding{Name: "model", Status: doctor.Warning, Found: "none is configured", Hint: doctor.HintForModel(config.LLM{}), Command: "toryo init"}},
 	} {
 		got := doctor.Model(t.Context(), c.llm, func(context.Context) (string, error) { return "answered", c.err })
 		if got != c.want {
 			t.Errorf("%s, asked: %+v", name, got)
-		}
-	}
-}
-
-func TestForges(t *testing.T) {
-	t.Parallel()
-	self := func(_ context.Context, forge task.Forge) (string, error) {
-		switch forge {
-		case task.Gitea:
-			return "Bot", nil
-		case task.GitLab:
-			return "someone", nil
-		default:
-			return "", errors.New("401")
-		}
-	}
-	c := config.Default()
-	if got := doctor.Examine(t.Context(), doctor.Forges(c, self)); len(got) != 1 || got[0].Status != doctor.Warning {
-		t.Errorf("with none: %+v", got)
-	}
-	steps := []struct {
-		change func()
-		name   string
-		status doctor.Status
-		says   string
-	}{
-		{func() { c.GitHub.Owner = "team" }, "github", doctor.Missing, "TORYO_GITHUB_TOKEN"},
-		{func() { c.GitHub.Token = "hunter2hunter2" }, "github", doctor.Missing, "github.bot_name"},
-		{func() { c.GitHub.BotName = "bot" }, "github", doctor.Missing, "401"},
-		{func() { c.GitHub = config.Default().GitHub }, "forge", doctor.Warning, "none"},
-		{func() { c.Gitea.Token, c.Gitea.BotName = "hunter2hunter2", "bot" }, "gitea", doctor.OK, "knows us as Bot"},
-		{func() {
-			c.Gitea = config.Default().Gitea
-			c.GitLab.Token, c.GitLab.BotName = "hunter2hunter2", "bot"
-		}, "gitlab", doctor.Warning, "someone"},
-	}
-	for _, step := range steps {
-		step.change()
-		got := doctor.Examine(t.Context(), doctor.Forges(c, self))
-		said := got[0].Found + got[0].Hint
-		if len(got) != 1 || got[0].Name != step.name || got[0].Status != step.status || !strings.Contains(said, step.says) || strings.Contains(said, "hunter2") {
-			t.Errorf("found %+v, want %s to be %s and say %q", got, step.name, step.status, step.says)
 		}
 	}
 }
@@ -248,6 +254,23 @@ func TestDatabase(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+}
+
+// People see the command that fixes something on a line of its own, programs in a field.
+func TestCommandsArePrinted(t *testing.T) {
+	t.Parallel()
+	finding := doctor.Finding{Name: "gitea", Status: doctor.Missing, Found: "no token", Hint: "make one:", Command: "toryo init"}
+	var text strings.Builder
+	if err := doctor.Print(&text, []doctor.Finding{finding}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "✗ gitea  no token\n         → make one:\n         $ toryo init\n"; text.String() != want {
+		t.Errorf("it says\n%s", text.String())
+	}
+	encoded, err := json.Marshal(finding)
+	if want := `{"name":"gitea","status":"missing","found":"no token","mend":"make one:","command":"toryo init"}`; err != nil || string(encoded) != want {
+		t.Errorf("as JSON it is %s, %v", encoded, err)
 	}
 }
 

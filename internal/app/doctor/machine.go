@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,13 +11,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/app/reach"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Git checks for the git program, which the server also serves repositories
 // with.
 func Git(ctx context.Context) Finding {
-	finding := Finding{Name: "git", Status: Missing, Hint: "install git 2.38 or newer, for example: apt-get install git"}
+	finding := Finding{Name: "git", Status: Missing, Hint: "install git 2.38 or newer, for example:", Command: "sudo apt-get install git"}
 	version, err := output(ctx, "git", "version")
 	if err != nil {
 		finding.Found = "not found: " + err.Error()
@@ -36,7 +42,7 @@ func Git(ctx context.Context) Finding {
 
 // Bubblewrap checks that a sandbox can be started without a container engine.
 func Bubblewrap(ctx context.Context) Finding {
-	finding := Finding{Name: "bubblewrap", Status: Warning, Hint: "install it, for example: apt-get install bubblewrap"}
+	finding := Finding{Name: "bubblewrap", Status: Warning, Hint: "install it, for example:", Command: "sudo apt-get install bubblewrap"}
 	version, err := output(ctx, "bwrap", "--version")
 	if err != nil {
 		finding.Found = "not found: " + err.Error()
@@ -44,11 +50,14 @@ func Bubblewrap(ctx context.Context) Finding {
 	}
 	if _, err := output(ctx, "bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"); err != nil {
 		finding.Found = version + ", but it cannot start a sandbox: " + err.Error()
+		finding.Command = ""
 		finding.Hint = "allow user namespaces to ordinary users (sysctl kernel.unprivileged_userns_clone=1, or on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0)"
 		return finding
 	}
 	return Finding{Name: finding.Name, Status: OK, Found: strings.TrimPrefix(version, "bubblewrap ")}
 }
+
+const containerEngine = "container engine"
 
 const defaultEngine = "unix:///var/run/docker.sock"
 
@@ -60,12 +69,12 @@ func ContainerEngine(address string) Check {
 	}
 	return func(ctx context.Context) Finding {
 		finding := Finding{
-			Name: "container engine", Status: Warning,
-			Hint: "install one, for example: apt-get install docker.io, and let this user use it; or set DOCKER_HOST",
+			Name: containerEngine, Status: Warning,
+			Hint: "install a container engine and let this user use it, or set DOCKER_HOST to where it is; for example:", Command: "sudo apt-get install docker.io",
 		}
 		version, err := engineVersion(ctx, address)
 		if err != nil {
-			finding.Found = fmt.Sprintf("none at %s: %v", address, err)
+			finding.Found = fmt.Sprintf("none at %s: %v", address, reach.Brief(err))
 			return finding
 		}
 		return Finding{Name: finding.Name, Status: OK, Found: fmt.Sprintf("%s at %s", version, address)}
@@ -143,33 +152,97 @@ func ControlGroups(version func() (int, error)) Finding {
 	return Finding{Name: "control groups", Status: OK, Found: fmt.Sprintf("version %d: the kernel keeps the limits of bubblewrap and landlock sandboxes", number)}
 }
 
-// Sandbox says whether there is at least one way to run the code of a forge's
-// repository apart from the machine, given what the checks of the ways found.
-// A weak one does not count.
-func Sandbox(ways ...Finding) Finding {
-	var names []string
-	weak := false
+// Choose chooses the sandbox that is configured as an agent does, and says which one that is.
+type Choose func(ctx context.Context) (name string, err error)
+
+// Sandbox says whether the sandbox of that kind works, by choosing it as an agent does: an agent
+// whose sandbox does not work ends. Ways are what the checks of all ways have found.
+func Sandbox(ctx context.Context, kind string, choose Choose, ways ...Finding) Finding {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	chosen, err := choose(ctx)
+	switch {
+	case err == nil && chosen == landlock:
+		return Finding{
+			Name: "sandbox", Status: Warning, Found: landlock + ", as configured: weak, for the demo and your own folders",
+			Hint: "for tasks from a forge set sandbox.kind: " + automatic + " in toryo.yaml, and install bubblewrap or a container engine",
+		}
+	case err == nil && kind == automatic:
+		return Finding{Name: "sandbox", Status: OK, Found: chosen + ", which " + automatic + " takes here"}
+	case err == nil:
+		return Finding{Name: "sandbox", Status: OK, Found: chosen + ", as configured"}
+	}
+	found, hint := explained(err, "see docs/environments.md")
+	finding := Finding{Name: "sandbox", Status: Missing, Found: found, Hint: hint}
+	if kind == automatic {
+		if slices.ContainsFunc(ways, func(way Finding) bool { return way.Weak && way.Status == OK }) {
+			finding.Found += "; landlock serves the demo and your own folders, not tasks from a forge"
+		}
+		return finding
+	}
+	finding.Found = kind + " is configured (sandbox.kind), but it does not work: " + found
+	return withAnother(finding, kind, ways)
+}
+
+// withAnother adds how to get the sandbox that is configured, and that another one works.
+func withAnother(finding Finding, kind string, ways []Finding) Finding {
+	works := ""
 	for _, way := range ways {
 		switch {
-		case way.Status != OK:
-		case way.Weak:
-			weak = true
-		default:
-			names = append(names, way.Name)
+		case way.Name == wayOf(kind) && way.Status != OK:
+			finding.Hint, finding.Command = way.Hint, way.Command
+		case way.Name != wayOf(kind) && way.Status == OK && !way.Weak && works == "":
+			works = way.Name
 		}
 	}
-	if len(names) > 0 {
-		return Finding{Name: "sandbox", Status: OK, Found: strings.Join(names, " or ")}
-	}
-	finding := Finding{
-		Name: "sandbox", Status: Missing, Found: "no way to run code apart from this machine",
-		Hint: "install bubblewrap or a container engine",
-	}
-	if weak {
-		finding.Found = "none for tasks from a forge; landlock serves the demo and your own folders"
+	if works != "" {
+		finding.Hint = "set sandbox.kind: " + automatic + " in toryo.yaml, since " + works + " works here; or " + finding.Hint
 	}
 	return finding
 }
+
+// automatic is the kind that stands for the best sandbox that there is.
+const automatic = "auto"
+
+// WaysOf are the findings about ways to run code apart that matter for the configured kind: all
+// for the automatic choice, and else the one that is configured. [Sandbox] says what is wrong
+// with that.
+func WaysOf(kind string, ways []Finding) []Finding {
+	if kind == automatic {
+		return ways
+	}
+	var own []Finding
+	for _, way := range ways {
+		if way.Name == wayOf(kind) && way.Status == OK {
+			own = append(own, way)
+		}
+	}
+	return own
+}
+
+// wayOf is the name of the finding about a kind of sandbox.
+func wayOf(kind string) string {
+	if kind == "docker" {
+		return containerEngine
+	}
+	return kind
+}
+
+// explained is an error in words for people, and what to do about it, if it says so.
+func explained(err error, otherwise string) (found, hint string) {
+	coded, isCoded := task.AsError(err)
+	if !isCoded {
+		return err.Error(), otherwise
+	}
+	found = coded.Message
+	if coded.Err != nil {
+		found += ": " + textfmt.Shorten(textfmt.OneLine(coded.Err.Error()), longestReason)
+	}
+	return found, cmp.Or(coded.Hint, otherwise)
+}
+
+// longestReason is how many characters are shown of what another program said.
+const longestReason = 300
 
 func output(ctx context.Context, name string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, name, args...)

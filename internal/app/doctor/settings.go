@@ -42,9 +42,9 @@ func Model(ctx context.Context, llm config.LLM, ask func(context.Context) (strin
 	named := strings.TrimSpace(llm.Provider + " " + llm.Model)
 	switch lacks := llm.Lacking(); {
 	case llm.Provider == "":
-		return Finding{Name: "model", Status: Warning, Found: "none is configured", Hint: HintForModel(llm)}
+		return Finding{Name: "model", Status: Warning, Found: "none is configured", Hint: HintForModel(llm), Command: setUp}
 	case lacks != "":
-		return Finding{Name: "model", Status: Warning, Found: named + ", but " + lacks, Hint: HintForModel(llm)}
+		return Finding{Name: "model", Status: Warning, Found: named + ", but " + lacks, Hint: HintForModel(llm), Command: setUp}
 	case ask == nil:
 		return Finding{Name: "model", Status: OK, Found: named + " (not tried: toryo doctor --online asks it)"}
 	}
@@ -64,63 +64,20 @@ func Model(ctx context.Context, llm config.LLM, ask func(context.Context) (strin
 // HintForModel says how to configure a model.
 func HintForModel(llm config.LLM) string {
 	key := strings.Join(llm.KeyVariables(), " or ")
-	if llm.Provider == "" {
-		key += " or the variable of the provider, such as ANTHROPIC_API_KEY"
+	switch {
+	case llm.Provider == "":
+		return "set llm.provider and llm.model in toryo.yaml and the key in " + key + " or the variable of the provider, such as ANTHROPIC_API_KEY"
+	case llm.Provider == "script":
+		return "set llm.script in toryo.yaml to the path of the script"
+	case llm.Model == "":
+		return "set llm.model in toryo.yaml"
 	}
-	return "set llm.provider and llm.model in toryo.yaml and the key in " + key
+	return "put the key into " + key + ", or into a file that llm.api_key_file in toryo.yaml names"
 }
 
 // modelTimeout is how long a model may take to answer: a local one may have to be
 // loaded first.
 const modelTimeout = time.Minute
-
-// Forges makes a check for each configured forge: are its credentials there, and
-// whom does the forge take them for? Self asks the forge. Without a configured
-// forge the one check says so.
-func Forges(c config.Config, self func(context.Context, task.Forge) (string, error)) []Check {
-	var checks []Check
-	for _, forge := range c.ConfiguredForges() {
-		ask := func(ctx context.Context) (string, error) { return self(ctx, forge) }
-		checks = append(checks, func(ctx context.Context) Finding { return forgeFinding(ctx, c.Account(forge), ask) })
-	}
-	if len(checks) > 0 {
-		return checks
-	}
-	return []Check{func(context.Context) Finding {
-		return Finding{
-			Name: "forge", Status: Warning, Found: "none is configured; there is only the built-in board",
-			Hint: "fill in github, gitlab or gitea in toryo.yaml and set its token, for example TORYO_GITHUB_TOKEN or GITHUB_TOKEN",
-		}
-	}}
-}
-
-func forgeFinding(ctx context.Context, account config.Account, self func(context.Context) (string, error)) Finding {
-	name := string(account.Forge)
-	finding := Finding{Name: name, Status: Missing}
-	switch {
-	case !account.Credentials:
-		finding.Found = "configured, but without a token"
-		finding.Hint = fmt.Sprintf("set %s, or %s.token_file in toryo.yaml", strings.Join(account.Variables, " or "), name)
-		return finding
-	case account.BotName == "":
-		finding.Found = "a token is set, but not whose it is"
-		finding.Hint = fmt.Sprintf("set %s.bot_name in toryo.yaml to the login of the bot", name)
-		return finding
-	}
-	login, err := self(ctx)
-	switch {
-	case err != nil:
-		finding.Found = fmt.Sprintf("%s does not take the credentials: %v", account.URL, err)
-		finding.Hint = fmt.Sprintf("check %s.url and the token", name)
-		return finding
-	case !task.SameLogin(login, account.BotName):
-		return Finding{
-			Name: name, Status: Warning, Found: fmt.Sprintf("the credentials are those of %s, but bot_name is %s", login, account.BotName),
-			Hint: fmt.Sprintf("set %s.bot_name to %s, or use the token of %s", name, login, account.BotName),
-		}
-	}
-	return Finding{Name: name, Status: OK, Found: fmt.Sprintf("%s knows us as %s", account.URL, login)}
-}
 
 // Links looks whether people can open the links in comments: where there is a
 // forge, they hardly sit at this machine.

@@ -78,7 +78,7 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 		GaveUp: func(t task.Task) string { return broker.AttemptsComment(c.Language, t) },
 	}
 	taking := intake.New(intake.Options{
-		Tasks: f.store, Outbox: f.sender, Changes: f.changes, Forges: f.forges, Snapshots: f.snapshots, Verdicts: verdicts.Reader{Own: f.store}, Facts: f.store, BranchCommit: branchCommit(f.mirrors), Trust: f.trust, Scope: scopeOf(c), Bot: botOf(c, f.forges), Steering: f.steering,
+		Tasks: f.store, Outbox: f.sender, Changes: f.changes, Forges: f.forges, Snapshots: f.snapshots, Verdicts: verdicts.Reader{Own: f.store}, Facts: f.store, BranchCommit: branchCommit(f.mirrors), Trust: f.trust, Scope: scopeOf(c), Outside: outsideOf(c), Bot: botOf(c, f.forges), Steering: f.steering,
 		Labels: c.LabelNames, Rules: rulesOf(c), Language: task.Language(c.Language), TakenUp: logs.TakenUp, Merges: mergesIn(f.mirrors), KeepUnassigned: !c.TaskStop.Enabled, Stop: controller.Unwanted, Now: now, OutboxChanged: f.sender.Wake, Log: f.log,
 	})
 	plans := approvals(c, f, logs, controller)

@@ -20,6 +20,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge/transport"
 	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/leader"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/mirror"
 	"github.com/toryo-dev/toryo/internal/outbox"
@@ -57,11 +58,12 @@ type connections struct {
 	log         *slog.Logger
 	url         string // where people find the server
 	unsubscribe []func()
+	background  *lifecycle.Group
 }
 
 // connect connects to the forges that the configuration names and to the board, and begins
-// to send what waits in the outbox. No forge is asked anything yet: one that is down does
-// not keep the server from starting.
+// to send what waits in the outbox. No forge is waited for: one that is down does not keep
+// the server from starting.
 func connect(ctx context.Context, c config.Config, database store.Store, report *telemetry.Telemetry, url string) (*connections, error) {
 	clock, err := leader.NewClock(ctx, database)
 	if err != nil {
@@ -99,8 +101,11 @@ func connect(ctx context.Context, c config.Config, database store.Store, report 
 	})
 	trust.Start(ctx)
 	sender.Start(ctx)
+	background := new(lifecycle.Group)
+	background.Start(ctx, introduce(c, forges, report.Log)...)
 	return &connections{
-		board: opened, forges: forges, transports: transports, snapshots: snapshots, changes: changes, trust: trust, mirrors: mirrors,
+		background: background,
+		board:      opened, forges: forges, transports: transports, snapshots: snapshots, changes: changes, trust: trust, mirrors: mirrors,
 		sender: sender, receipts: receipts, store: database, clock: clock, log: report.Log, url: url,
 		steering: &items.Steering{
 			Accept: items.Accept(c.CommentDetection.AcceptFrom), Access: items.NewRights(readersOf(forges), clock.Now).Access, Log: report.Log,
@@ -118,6 +123,7 @@ func connect(ctx context.Context, c config.Config, database store.Store, report 
 
 // stop ends everything in the order in which one uses the other.
 func (f *connections) stop(ctx context.Context) {
+	f.background.Stop()
 	for _, stop := range f.unsubscribe {
 		stop()
 	}
@@ -246,17 +252,6 @@ func connectForge(c config.Config, name task.Forge, client *http.Client) (forge.
 // server's: for looking at it, and for setting it up.
 func OpenForge(c config.Config, name task.Forge) (forge.Forge, error) {
 	return connectForge(c, name, forge.HTTPClient(nil))
-}
-
-// SelfOn asks a forge whom it takes us for.
-func SelfOn(c config.Config) func(context.Context, task.Forge) (string, error) {
-	return func(ctx context.Context, name task.Forge) (string, error) {
-		connected, err := connectForge(c, name, forge.HTTPClient(nil))
-		if err != nil {
-			return "", err
-		}
-		return connected.Self(ctx)
-	}
 }
 
 // gitHubAPI is the root of the API of the GitHub at the address that people see.

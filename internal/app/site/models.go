@@ -42,6 +42,7 @@ func (m *Models) Model(account llm.Account, names ...string) (llm.Model, error) 
 	return llm.Wrap(adapter, llm.Layers{
 		Retry:     llm.RetryPolicy{Tries: uint(chosen.Retries) + 1},
 		TextCalls: !chosen.FunctionCalling,
+		NoKey:     chosen.APIKey == "" && chosen.Provider != "script",
 		Ledger:    m.ledger,
 		Account:   account,
 		Redactor:  m.redactor,
@@ -77,7 +78,7 @@ func Connect(chosen config.LLM) (llm.Model, error) {
 		}
 		return script.NewModel(loaded, endpoint), nil
 	}
-	return nil, task.Errorf(task.BadConfig, "there is no provider %q", chosen.Provider)
+	return nil, task.Errorf(task.BadConfig, "there is no provider %q", chosen.Provider).WithHint("set llm.provider to anthropic, openai, gemini or script")
 }
 
 func pricesOf(p config.Prices) llm.Prices {

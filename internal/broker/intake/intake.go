@@ -22,7 +22,7 @@ import (
 // in an orderly way, if there is one.
 type StopFunc func(ctx context.Context, t task.Task, reason task.Reason) error
 
-// Options is what intake needs. All but Trust, Language, TakenUp, Merges, Stop, OutboxChanged and
+// Options is what intake needs. All but Outside, Trust, Language, TakenUp, Merges, Stop, OutboxChanged and
 // Log have to be set.
 type Options struct {
 	Tasks     store.Tasks
@@ -38,6 +38,9 @@ type Options struct {
 	Trust *items.WebhookTrust
 	// Scope tells the repositories that are worked on from the others.
 	Scope func(of task.Forge, repository string) bool
+	// Outside says why a repository is not worked on, and how to change that; nil means that
+	// nobody is told of items there.
+	Outside func(of task.Forge, repository string) (why, hint string)
 	// Bot is our login on a forge.
 	Bot      func(ctx context.Context, of task.Forge) (string, error)
 	Steering *items.Steering
@@ -92,6 +95,7 @@ type Intake struct {
 	unclear map[task.Key]string    // role labels that were logged because they are unclear
 	tried   map[task.Key]tried     // open pull requests of ours
 	looked  map[task.Key]looked    // pull requests of the board
+	outside outside                // what is known of items that are not worked on
 	soon    chan struct{}          // has room for one: a due time has come in
 
 	checkStates map[task.Key]checkState  // of pull requests
@@ -217,7 +221,11 @@ func (i *Intake) untilDue() time.Duration {
 // Look looks at an item, as it was no longer than maxAge ago, and does what it asks
 // for. An item that cannot be read changes nothing.
 func (i *Intake) Look(ctx context.Context, key task.Key, maxAge time.Duration) error {
-	if _, configured := i.options.Forges[key.Forge]; !configured || !i.options.Scope(key.Forge, key.Repository) {
+	if _, configured := i.options.Forges[key.Forge]; !configured {
+		return nil
+	}
+	if !i.options.Scope(key.Forge, key.Repository) {
+		i.lookOutside(ctx, key)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, longestLook)

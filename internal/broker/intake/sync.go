@@ -36,12 +36,12 @@ func (i *Intake) Sync(ctx context.Context, forges []task.Forge, since time.Time)
 			failed = errors.Join(failed, fmt.Errorf("list the repositories of %s: %w", name, err))
 			continue
 		}
-		repositories = slices.DeleteFunc(slices.Clone(repositories), func(r forge.Repository) bool { return !i.options.Scope(name, r.Name) })
-		failed = errors.Join(failed, i.trust(ctx, name, repositories))
-		errs := make([]error, len(repositories))
+		ours := slices.DeleteFunc(slices.Clone(repositories), func(r forge.Repository) bool { return !i.options.Scope(name, r.Name) })
+		failed = errors.Join(failed, i.trust(ctx, name, ours))
+		errs := make([]error, len(ours))
 		var group errgroup.Group
 		group.SetLimit(lookers)
-		for n, repository := range repositories {
+		for n, repository := range ours {
 			group.Go(func() error {
 				errs[n] = i.syncRepository(ctx, from, repository.Name, since)
 				return nil
@@ -49,6 +49,7 @@ func (i *Intake) Sync(ctx context.Context, forges []task.Forge, since time.Time)
 		}
 		_ = group.Wait() // each has put its error into its place
 		failed = errors.Join(failed, errors.Join(errs...))
+		i.syncOutside(ctx, from, repositories) // last: work comes first
 	}
 	return failed
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -32,15 +33,17 @@ func TestServerTakesWebhooks(t *testing.T) {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(body))
 	for _, c := range []struct {
-		forge, signature string
-		want             int
+		path, signature string
+		want            int
 	}{
-		{"gitea", hex.EncodeToString(mac.Sum(nil)), http.StatusNoContent},
-		{"gitea", strings.Repeat("0", 64), http.StatusUnauthorized},
-		{"gitea", "", http.StatusUnauthorized},
-		{"github", hex.EncodeToString(mac.Sum(nil)), http.StatusNotFound},
+		{"/webhooks/gitea", hex.EncodeToString(mac.Sum(nil)), http.StatusNoContent},
+		{"/webhooks/gitea", strings.Repeat("0", 64), http.StatusUnauthorized},
+		{"/webhooks/gitea", "", http.StatusUnauthorized},
+		{"/webhooks/github", hex.EncodeToString(mac.Sum(nil)), http.StatusNotFound},
+		{"/webhook/gitea", hex.EncodeToString(mac.Sum(nil)), http.StatusNotFound},
+		{"/gitea", hex.EncodeToString(mac.Sum(nil)), http.StatusNotFound},
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.url+"/webhooks/"+c.forge, strings.NewReader(body))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.url+c.path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,9 +55,16 @@ func TestServerTakesWebhooks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		said, err := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
-		if answer.StatusCode != c.want {
-			t.Errorf("a webhook to %s signed %q is answered %s, want %d", c.forge, c.signature, answer.Status, c.want)
+		if err != nil || answer.StatusCode != c.want {
+			t.Errorf("a webhook to %s signed %q is answered %s, want %d: %v", c.path, c.signature, answer.Status, c.want, err)
+		}
+		if c.want != http.StatusNoContent && answer.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("a webhook to %s signed %q is answered with %s", c.path, c.signature, said)
+		}
+		if c.want == http.StatusNotFound && c.path != "/webhooks/github" && !strings.Contains(string(said), "/webhooks/gitea") {
+			t.Errorf("the answer to a webhook to %s does not name the right path: %s", c.path, said)
 		}
 	}
 }

@@ -1,0 +1,105 @@
+// Package reach says why another computer could not be reached over HTTP, and what to check:
+// names, ports, proxies and certificates.
+package reach
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/toryo-dev/toryo/internal/textfmt"
+)
+
+// Target is what was to be reached, in the words of whoever asks.
+type Target struct {
+	// Setting is where its address comes from, such as the key of the configuration.
+	Setting string
+	// Authority is how a private certificate authority is made known to us.
+	Authority string
+}
+
+// Problem is why something could not be reached, and what to do.
+type Problem struct {
+	Found string
+	Hint  string
+}
+
+// longest is how many characters are shown of an error that we have no words for.
+const longest = 300
+
+const proxy = "if it is reached by a proxy, HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
+
+// Explain says why a request has failed. Known is false for an error that we have no words for:
+// then the problem has those of the error itself.
+func (t Target) Explain(err error) (problem Problem, known bool) {
+	for _, explain := range []func(error) Problem{t.certificate, t.proxy, t.network} {
+		if problem = explain(err); problem != (Problem{}) {
+			return problem, true
+		}
+	}
+	return Problem{textfmt.Shorten(textfmt.OneLine(textfmt.Plain(Brief(err).Error())), longest), "check " + t.Setting + ", the DNS of this machine, the port and, " + proxy}, false
+}
+
+func (t Target) network(err error) Problem {
+	if name, is := errors.AsType[*net.DNSError](err); is {
+		return Problem{fmt.Sprintf("the name %q cannot be resolved", name.Name), "check the host name in " + t.Setting + ", the DNS of this machine and, " + proxy}
+	}
+	slow, isSlow := errors.AsType[net.Error](err)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return Problem{"connection refused: nothing listens there", "check host and port in " + t.Setting + ", whether it is running, and, " + proxy}
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return Problem{"there is no route to it from this machine", "check the host in " + t.Setting + ", the network and, " + proxy}
+	case errors.Is(err, context.DeadlineExceeded), isSlow && slow.Timeout():
+		return Problem{"no answer in time", "check host and port in " + t.Setting + ", the firewalls in between and, " + proxy}
+	case errors.Is(err, syscall.ECONNRESET):
+		return Problem{"the connection was closed at the other end", "check whether " + t.Setting + " has to begin with http:// or https://, the port and, " + proxy}
+	}
+	return Problem{}
+}
+
+// proxy says what is wrong with the proxy, if that is it.
+func (t Target) proxy(err error) Problem {
+	if strings.Contains(err.Error(), "Proxy Authentication Required") {
+		return Problem{"the proxy requires a user and a password", "put them into HTTPS_PROXY or HTTP_PROXY, as in http://user:password@proxy:3128"}
+	}
+	if operation, is := errors.AsType[*net.OpError](err); is && operation.Op == "proxyconnect" {
+		return Problem{"the proxy does not answer", "correct HTTPS_PROXY or HTTP_PROXY, or put the host into NO_PROXY"}
+	}
+	return Problem{}
+}
+
+// certificate says what is wrong with the certificate of the other end, if that is it.
+func (t Target) certificate(err error) Problem {
+	_, isPlain := errors.AsType[tls.RecordHeaderError](err)
+	if isPlain || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+		return Problem{"it speaks HTTP there, not HTTPS", "begin " + t.Setting + " with http://, or name the port for HTTPS"}
+	}
+	if _, is := errors.AsType[x509.UnknownAuthorityError](err); is {
+		return Problem{"its certificate is signed by an authority that this machine does not know", t.Authority}
+	}
+	if host, is := errors.AsType[x509.HostnameError](err); is {
+		return Problem{"its certificate is not for " + host.Host, "use the name in " + t.Setting + " for which the certificate is"}
+	}
+	if invalid, is := errors.AsType[x509.CertificateInvalidError](err); is {
+		return Problem{"its certificate cannot be used: " + invalid.Error(), "renew the certificate, and check the clock of this machine"}
+	}
+	if invalid, is := errors.AsType[*tls.CertificateVerificationError](err); is {
+		return Problem{"its certificate cannot be used: " + invalid.Err.Error(), "ask whoever runs it for another certificate"}
+	}
+	return Problem{}
+}
+
+// Brief is an error without the request, whose address is said beside it.
+func Brief(err error) error {
+	if request, is := errors.AsType[*url.Error](err); is {
+		return request.Err
+	}
+	return err
+}
