@@ -112,7 +112,7 @@ func (o *setup) bind(c *cobra.Command) {
 	flags.StringVar(&o.publicURL, "public-url", "", "where people and the forge reach the server (`URL`)")
 	flags.StringVar(&o.webhook, "webhook", answerAuto, "auto creates webhooks where the forge can reach the server; no leaves them out")
 	flags.StringVar(&o.firstIssue, "first-issue", answerOffer, "offer (on a terminal), yes or no")
-	flags.StringVar(&o.start, "start", "", "run the server at the end: yes, no, or once, until the first issue has its pull request (default: asked on a terminal, else no)")
+	flags.StringVar(&o.start, "start", "", "run the server at the end: yes, no, or once, until the first issue has its pull request (default: asked, and no where nobody is asked)")
 	flags.BoolVar(&o.yes, "yes", false, "take the default of every question that has no flag")
 	flags.BoolVar(&o.remove, "remove", false, "undo what toryo init did")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be done, and do nothing")

@@ -113,7 +113,7 @@ const maxProblem = 300
 
 // askFirstIssue offers a first issue in the first repository.
 func (i *interview) askFirstIssue(ctx context.Context) error {
-	if len(i.answers.Repositories) == 0 || i.firstIssue == answerNo || i.dryRun || i.firstIssue == answerOffer && (i.terminal == nil || i.answers.Model.Provider == "") {
+	if len(i.answers.Repositories) == 0 || i.firstIssue == answerNo || i.dryRun || i.firstIssue == answerOffer && (!i.canAsk() || i.answers.Model.Provider == "") {
 		return nil
 	}
 	repository := i.answers.Repositories[0]
@@ -174,7 +174,7 @@ func (i *interview) askStart(ctx context.Context) error {
 	case i.busy:
 		i.say("  ! A server runs at %s: stop it and start it again, so that it reads the new configuration.", i.at.loaded.Server.Addr)
 		return nil
-	case i.start == "" && i.terminal == nil:
+	case i.start == "" && !i.canAsk():
 		return nil
 	}
 	answer, err := i.answer(ctx, initQuestion{
