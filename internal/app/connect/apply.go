@@ -125,8 +125,11 @@ func (w *work) checkConfig() error {
 	if !w.answers.Model.Key.stays() {
 		changes.Remove = append(changes.Remove, "llm.api_key_file")
 	}
-	if w.answers.Webhook && w.kind.Forge != "" {
+	if w.answers.Webhook && w.kind.Forge != "" || w.answers.App.WebhookSecret != "" {
 		changes.Remove = append(changes.Remove, string(w.kind.Forge)+".webhook_secret_file")
+	}
+	if w.answers.App.ID != 0 {
+		changes.Remove = append(changes.Remove, appKeyFile)
 	}
 	edited, err := config.Edit(w.text, changes)
 	if err != nil {
@@ -162,6 +165,8 @@ func (w *work) secrets(context.Context) error {
 	}{
 		{section + ".token_file", section + "-token", w.answers.Token},
 		{"llm.api_key_file", "llm-api-key", w.answers.Model.Key},
+		{appKeyFile, "github-app-key", Secret{Value: w.answers.App.PrivateKey}},
+		{"github.webhook_secret_file", "github-webhook-secret", Secret{Value: w.answers.App.WebhookSecret}},
 	} {
 		if err := w.writeSecret(set, one.key, one.file, one.secret); err != nil {
 			return err
@@ -208,7 +213,7 @@ func (w *work) webhookSecret(set map[string]string) error {
 	if !w.answers.Webhook || w.kind.Forge == "" {
 		return nil
 	}
-	if w.secret = webhookSecretOf(w.loaded, w.kind.Forge); w.secret != "" {
+	if w.secret = WebhookSecretOf(w.loaded, w.kind.Forge); w.secret != "" {
 		return nil
 	}
 	// The file may be there without a key that names it: from an Apply that was cut short.
@@ -242,8 +247,8 @@ func TokenOf(c config.Config, of task.Forge) redact.Secret {
 	return ""
 }
 
-// webhookSecretOf is the secret of webhooks that is configured.
-func webhookSecretOf(c config.Config, of task.Forge) redact.Secret {
+// WebhookSecretOf is the secret of webhooks that is configured.
+func WebhookSecretOf(c config.Config, of task.Forge) redact.Secret {
 	switch of {
 	case task.GitHub:
 		return c.GitHub.WebhookSecret

@@ -39,7 +39,7 @@ func Labels(c config.Config, of task.Forge) []forge.Label {
 
 // labels creates the labels that are missing.
 func (w *work) labels(ctx context.Context) error {
-	if w.kind.Forge == "" {
+	if w.kind.Forge == "" || len(w.answers.Repositories) == 0 {
 		return nil
 	}
 	f, err := w.open()

@@ -113,7 +113,7 @@ func (w *work) hookOf(ctx context.Context, f Forge, repository string) (noted re
 // newSecret reports whether the secret is one that the configuration did not have: webhooks
 // that are there are signed with another.
 func (w *work) newSecret() bool {
-	return webhookSecretOf(w.loaded, w.kind.Forge) != w.secret
+	return WebhookSecretOf(w.loaded, w.kind.Forge) != w.secret
 }
 
 // putHook creates or edits a webhook. What the forge has refused is not noted any more; of what
