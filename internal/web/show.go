@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/textfmt"
@@ -71,4 +72,24 @@ func contextTitle(v visit, then bool) string {
 		return v.t("chat.sent")
 	}
 	return v.t("chat.context")
+}
+
+// rightBadge is the colour of the state of a right.
+func rightBadge(state forge.RightState) string {
+	switch state {
+	case forge.RightGiven:
+		return "ok"
+	case forge.RightMissing:
+		return "bad"
+	default:
+		return "wait"
+	}
+}
+
+// stepBadge is the colour of what became of a step.
+func stepBadge(state string) string {
+	if state == "left_out" {
+		return "wait"
+	}
+	return "ok"
 }
