@@ -1,0 +1,109 @@
+package connectpage
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/connect"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/web"
+)
+
+// finishWithin is how long it may take to fetch and write an App. It is done to the end, also if
+// the browser goes away: its key can be fetched once.
+const finishWithin = time.Minute
+
+// OfferApp implements [web.Connecting].
+func (p *Page) OfferApp(ctx context.Context, form web.AppForm, back string) (web.AppOffer, error) {
+	end, err := p.begin()
+	if err != nil {
+		return web.AppOffer{}, p.shown(ctx, err, p.cleaner(p.Running))
+	}
+	defer end()
+	now := p.read()
+	if err := p.checkApp(ctx, now, form); err != nil {
+		return web.AppOffer{}, p.shown(ctx, err, now.clean)
+	}
+	organisation := ""
+	if form.Organisation {
+		organisation = form.Owner
+	}
+	manifest := connect.NewManifest(cmp.Or(form.Name, "toryo-"+form.Owner), p.URL, back, form.URL)
+	text, err := json.Marshal(manifest)
+	if err != nil {
+		return web.AppOffer{}, err
+	}
+	offer := web.AppOffer{Action: connect.Registration(form.URL, organisation), Manifest: string(text), Events: manifest.Events}
+	for _, name := range slices.Sorted(maps.Keys(manifest.Permissions)) {
+		offer.Permissions = append(offer.Permissions, name+": "+manifest.Permissions[name])
+	}
+	if manifest.Hook != nil {
+		offer.Webhook = manifest.Hook.URL
+	}
+	return offer, nil
+}
+
+// checkApp refuses an App that could not be used. What the environment says would go over what
+// is written for it.
+func (p *Page) checkApp(ctx context.Context, now present, form web.AppForm) error {
+	for key, value := range map[string]string{"github.url": form.URL, "github.owner": form.Owner} {
+		if value == "" {
+			return task.Errorf(task.Invalid, "give the address of GitHub, and whose repositories are worked on")
+		}
+		if err := config.CheckValue(key, value); err != nil {
+			return err
+		}
+	}
+	for _, line := range p.Environ {
+		name, value, _ := strings.Cut(line, "=")
+		if slices.Contains(overApp, name) && value != "" {
+			return task.Errorf(task.Conflict, "the environment variable %s is set, and would go over what GitHub gives", name).
+				WithHint("start the server without it, and try again")
+		}
+	}
+	if now.GitHub.Token != "" && now.GitHub.TokenFile == "" && !now.report.Origin("github.token").IsDefault() {
+		return nil // of another program, which an App goes over
+	}
+	return mayAsk(ctx, form.URL)
+}
+
+// overApp are the variables that go over the configuration of an App.
+var overApp = []string{
+	config.Variable("github.token"), config.Variable("github.token_file"), config.Variable("github.app_id"), config.Variable("github.app_installation_id"),
+	config.Variable("github.app_private_key"), config.Variable("github.app_private_key_file"),
+	config.Variable("github.webhook_secret"), config.Variable("github.webhook_secret_file"),
+}
+
+// FinishApp implements [web.Connecting].
+func (p *Page) FinishApp(ctx context.Context, form web.AppForm, code string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishWithin)
+	defer cancel()
+	end, err := p.begin()
+	if err != nil {
+		return p.shown(ctx, err, p.cleaner(p.Running))
+	}
+	defer end()
+	now := p.read()
+	if err := p.checkApp(ctx, now, form); err != nil {
+		return p.shown(ctx, err, now.clean)
+	}
+	app, err := connect.Convert(ctx, p.Client, p.API(form.URL), code)
+	if err != nil {
+		return p.shown(ctx, err, now.clean)
+	}
+	address := strings.TrimSuffix(form.URL, "/")
+	err = p.apply(ctx, now, string(task.GitHub), connect.Answers{Forge: task.GitHub, URL: address, Owner: form.Owner, Bot: app.Bot(), App: app},
+		web.DoneStep{What: "the App " + app.Bot() + " is registered", State: string(connect.Done), Detail: "install it on repositories: " + connect.AppPage(address, app.Bot())})
+	if err == nil {
+		return nil
+	}
+	text, hint := words(err)
+	return task.Errorf(task.CodeOf(err), "GitHub has registered the App %s, but it could not be written down: %s", app.Bot(), text).
+		WithHint("%s; then delete the App in its settings on GitHub, and begin again", hint)
+}
