@@ -27,7 +27,7 @@ func (p *Page) OfferApp(ctx context.Context, form web.AppForm, back string) (web
 	}
 	defer end()
 	now := p.read()
-	if err := p.checkApp(ctx, now, form); err != nil {
+	if err := p.checkApp(ctx, form); err != nil {
 		return web.AppOffer{}, p.shown(ctx, err, now.clean)
 	}
 	organisation := ""
@@ -51,14 +51,15 @@ func (p *Page) OfferApp(ctx context.Context, form web.AppForm, back string) (web
 
 // checkApp refuses an App that could not be used. What the environment says would go over what
 // is written for it.
-func (p *Page) checkApp(ctx context.Context, now present, form web.AppForm) error {
-	for key, value := range map[string]string{"github.url": form.URL, "github.owner": form.Owner} {
-		if value == "" {
-			return task.Errorf(task.Invalid, "give the address of GitHub, and whose repositories are worked on")
-		}
-		if err := config.CheckValue(key, value); err != nil {
-			return err
-		}
+func (p *Page) checkApp(ctx context.Context, form web.AppForm) error {
+	if form.URL == "" || form.Owner == "" {
+		return task.Errorf(task.Invalid, "give the address of GitHub, and whose repositories are worked on")
+	}
+	if err := config.CheckValue("github.url", form.URL); err != nil {
+		return err
+	}
+	if err := config.CheckValue("github.owner", form.Owner); err != nil {
+		return err
 	}
 	for _, line := range p.Environ {
 		name, value, _ := strings.Cut(line, "=")
@@ -66,9 +67,6 @@ func (p *Page) checkApp(ctx context.Context, now present, form web.AppForm) erro
 			return task.Errorf(task.Conflict, "the environment variable %s is set, and would go over what GitHub gives", name).
 				WithHint("start the server without it, and try again")
 		}
-	}
-	if now.GitHub.Token != "" && now.GitHub.TokenFile == "" && !now.report.Origin("github.token").IsDefault() {
-		return nil // of another program, which an App goes over
 	}
 	return mayAsk(ctx, form.URL)
 }
@@ -90,7 +88,7 @@ func (p *Page) FinishApp(ctx context.Context, form web.AppForm, code string) err
 	}
 	defer end()
 	now := p.read()
-	if err := p.checkApp(ctx, now, form); err != nil {
+	if err := p.checkApp(ctx, form); err != nil {
 		return p.shown(ctx, err, now.clean)
 	}
 	app, err := connect.Convert(ctx, p.Client, p.API(form.URL), code)

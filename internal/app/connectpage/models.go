@@ -1,6 +1,7 @@
 package connectpage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -54,7 +55,7 @@ func names(c config.Config) []string {
 func uses(c config.Config, provider string) []web.ModelUse {
 	var all []web.ModelUse
 	if c.LLM.Provider == provider {
-		all = append(all, web.ModelUse{Model: c.LLM.Model})
+		all = append(all, web.ModelUse{Model: cmp.Or(c.LLM.Model, c.LLM.Script)})
 	}
 	for _, name := range slices.Compact(names(c)) {
 		if other := c.ModelFor(name); other.Provider == provider && (other.Provider != c.LLM.Provider || other.Model != c.LLM.Model || other.BaseURL != c.LLM.BaseURL) {

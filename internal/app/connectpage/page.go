@@ -288,22 +288,15 @@ func (p *Page) credential(now present, of task.Forge) web.Origin {
 	if of == task.GitHub && now.GitHub.UsesApp() {
 		return web.Origin{Kind: "app", Name: p.fileOr(now.GitHub.AppPrivateKeyFile, config.Variable("github.app_private_key"))}
 	}
-	if !account.Credentials {
+	variable, _ := config.FindToken(of, cmp.Or(account.URL, connect.KindOf(of).URL), p.Environ)
+	if !account.Credentials && variable == "" {
 		return web.Origin{Kind: "none"}
 	}
 	files := map[task.Forge]string{task.GitHub: now.GitHub.TokenFile, task.GitLab: now.GitLab.TokenFile, task.Gitea: now.Gitea.TokenFile}
-	return p.origin(now.report.Origin(string(of)+".token"), "token_file", files[of], func() string {
-		variable, _ := config.FindToken(of, account.URL, p.Environ)
-		return variable
-	})
-}
-
-// origin says whether a secret comes from the file that a key names, or from a variable.
-func (p *Page) origin(from config.Origin, key, file string, variable func() string) web.Origin {
-	if strings.HasPrefix(from.String(), key) {
-		return web.Origin{Kind: "file", Name: p.inFull(file)}
+	if strings.HasPrefix(now.report.Origin(string(of)+".token").String(), "token_file") {
+		return web.Origin{Kind: "file", Name: p.inFull(files[of])}
 	}
-	return web.Origin{Kind: "variable", Name: variable()}
+	return web.Origin{Kind: "variable", Name: variable}
 }
 
 func (p *Page) fileOr(file, otherwise string) string {
