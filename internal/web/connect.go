@@ -296,6 +296,15 @@ func (c connectView) field(card, name, usual string) string {
 	return usual
 }
 
+// stray reports whether a form has failed that belongs to no card.
+func (c connectView) stray() bool {
+	if c.failed.card == "" {
+		return false
+	}
+	return !slices.ContainsFunc(c.Forges, func(one ForgeConnection) bool { return one.name() == c.failed.card }) &&
+		!slices.ContainsFunc(c.Models, func(one ModelConnection) bool { return one.name() == c.failed.card })
+}
+
 // openApp reports whether the form that has failed is that of a GitHub App.
 func (c connectView) openApp() bool {
 	_, owner := c.failed.fields["owner"]

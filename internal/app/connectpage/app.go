@@ -61,21 +61,16 @@ func (p *Page) checkApp(ctx context.Context, form web.AppForm) error {
 	if err := config.CheckValue("github.owner", form.Owner); err != nil {
 		return err
 	}
-	for _, line := range p.Environ {
-		name, value, _ := strings.Cut(line, "=")
-		if slices.Contains(overApp, name) && value != "" {
-			return task.Errorf(task.Conflict, "the environment variable %s is set, and would go over what GitHub gives", name).
-				WithHint("start the server without it, and try again")
-		}
+	if err := p.notOverridden(map[string]string{"github.url": strings.TrimSuffix(form.URL, "/"), "github.owner": form.Owner}, appKeys...); err != nil {
+		return err
 	}
 	return mayAsk(ctx, form.URL)
 }
 
-// overApp are the variables that go over the configuration of an App.
-var overApp = []string{
-	config.Variable("github.token"), config.Variable("github.token_file"), config.Variable("github.app_id"), config.Variable("github.app_installation_id"),
-	config.Variable("github.app_private_key"), config.Variable("github.app_private_key_file"),
-	config.Variable("github.webhook_secret"), config.Variable("github.webhook_secret_file"),
+// appKeys are the keys that an App sets or replaces, besides those that the form has.
+var appKeys = []string{
+	"github.bot_name", "github.token", "github.token_file", "github.app_id", "github.app_installation_id", "github.app_private_key",
+	"github.app_private_key_file", "github.webhook_secret", "github.webhook_secret_file",
 }
 
 // FinishApp implements [web.Connecting].

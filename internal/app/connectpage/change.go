@@ -3,6 +3,7 @@ package connectpage
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -90,7 +91,10 @@ func (p *Page) ConnectForge(ctx context.Context, form web.ForgeForm) error {
 		return p.shown(ctx, err, look.clean)
 	}
 	answers.Token = token
-	first := p.decideWebhooks(&answers, kind, form.Webhook && !look.app)
+	if err := p.notOverridden(answers.keys(), answers.files()...); err != nil {
+		return p.shown(ctx, err, look.clean)
+	}
+	first := p.decideWebhooks(&answers, kind, form.Webhook)
 	return p.apply(ctx, now, string(kind.Forge), answers.Answers, first...)
 }
 
@@ -130,6 +134,42 @@ type forgeAnswers struct {
 	hooks bool // the account may create webhooks in all of them
 }
 
+// keys are those of the configuration that will be set.
+func (a forgeAnswers) keys() map[string]string {
+	section := string(a.Forge)
+	set := map[string]string{section + ".url": a.URL, section + ".bot_name": a.Bot}
+	if connect.KindOf(a.Forge).OneOwner() {
+		set[section+".owner"] = a.Owner
+	} else {
+		set[section+".projects"] = strings.Join(a.Repositories, ",")
+	}
+	return set
+}
+
+// files are the keys that will be set to files, if the token was typed.
+func (a forgeAnswers) files() []string {
+	if a.Token.Configured || a.Token.Variable != "" {
+		return nil
+	}
+	section := string(a.Forge)
+	return []string{section + ".token", section + ".token_file"}
+}
+
+// notOverridden refuses keys that a variable would go over with another value, or with any.
+func (p *Page) notOverridden(exact map[string]string, others ...string) error {
+	for _, key := range slices.Concat(slices.Sorted(maps.Keys(exact)), others) {
+		want, known := exact[key]
+		for _, line := range p.Environ {
+			name, value, _ := strings.Cut(line, "=")
+			if name == config.Variable(key) && value != "" && (!known || value != want) {
+				return task.Errorf(task.Conflict, "the environment variable %s is set, and would go over what is written here", name).
+					WithHint("start the server without it, and try again")
+			}
+		}
+	}
+	return nil
+}
+
 // answers looks at the repositories that are to be connected, and keeps what was found for the
 // page. That something needed is missing in one is an error.
 func (l look) answers(ctx context.Context, names []string) (forgeAnswers, error) {
@@ -150,6 +190,7 @@ func (l look) answers(ctx context.Context, names []string) (forgeAnswers, error)
 	var first error
 	for _, name := range names {
 		shown, found := l.repository(ctx, f, login, name)
+		shown.Hook = web.HookCheck{} // it may be created next
 		check.Repositories = append(check.Repositories, shown)
 		if err := lacking(found, name); err != nil && first == nil {
 			first = err

@@ -208,7 +208,8 @@ func (l look) words(err error) (text, hint string) {
 }
 
 // tokenFor is the token that a form means: the one that was typed, that of the configuration
-// for the same address, or one in the environment.
+// for the same address, or one in the environment for the vendor's own address. To an address
+// that somebody has typed on a page goes only what was typed beside it.
 func (p *Page) tokenFor(now present, form web.ForgeForm) connect.Secret {
 	if form.Token != "" {
 		return connect.Secret{Value: form.Token}
@@ -216,6 +217,9 @@ func (p *Page) tokenFor(now present, form web.ForgeForm) connect.Secret {
 	account := now.Account(form.Forge)
 	if token := connect.TokenOf(now.Config, form.Forge); token != "" && sameAddress(account.URL, form.URL) {
 		return connect.Secret{Value: token, Configured: true}
+	}
+	if own := connect.KindOf(form.Forge).URL; own == "" || !sameAddress(own, form.URL) {
+		return connect.Secret{}
 	}
 	variable, token := config.FindToken(form.Forge, form.URL, p.Environ)
 	return connect.Secret{Value: token, Variable: variable}
@@ -233,8 +237,8 @@ func (p *Page) keyFor(now present, form web.ModelForm) connect.Secret {
 	if now.LLM.APIKey != "" && now.LLM.Provider == form.Provider && sameAddress(now.LLM.BaseURL, form.BaseURL) {
 		return connect.Secret{Value: now.LLM.APIKey, Configured: true}
 	}
-	asked := config.LLM{Provider: form.Provider, BaseURL: form.BaseURL}
-	if variable := asked.KeyVariable(p.Environ); variable != "" {
+	asked := config.LLM{Provider: form.Provider}
+	if variable := asked.KeyVariable(p.Environ); variable != "" && form.BaseURL == "" {
 		return connect.Secret{Value: asked.FindKey(p.Environ), Variable: variable}
 	}
 	return connect.Secret{}

@@ -57,6 +57,7 @@ type installation struct {
 	log      *lockedBuffer
 	opened   error // that the adapter cannot be made
 	answer   error // of the model
+	asked    config.LLM
 
 	mu      sync.Mutex
 	handler http.Handler
@@ -153,8 +154,13 @@ func (h *installation) start(change ...func(*connectpage.Options)) {
 			return h.forge.As(c.Gitea.Token.Reveal()), h.opened
 		},
 		Client: connectpage.NewClient(), API: func(string) string { return h.api },
-		Ask:        func(context.Context, config.LLM) error { return h.answer },
-		Scope:      func(c config.Config) func(task.Forge, string) bool { return func(_ task.Forge, name string) bool { return strings.HasPrefix(name, c.Gitea.Owner+"/") } },
+		Ask: func(_ context.Context, llm config.LLM) error {
+			h.asked = llm
+			return h.answer
+		},
+		Scope: func(c config.Config) func(task.Forge, string) bool {
+			return func(_ task.Forge, name string) bool { return strings.HasPrefix(name, c.Gitea.Owner+"/") }
+		},
 		NeedsModel: func(config.Config) bool { return true },
 		Webhooks:   hooks, Events: func(context.Context) ([]web.WebhookRepository, error) { return nil, nil }, Store: h.store,
 		Now: time.Now, Random: rand.Reader, Wait: 10 * time.Second, Log: log,

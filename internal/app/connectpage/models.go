@@ -67,10 +67,11 @@ func uses(c config.Config, provider string) []web.ModelUse {
 
 // chosen is the model of a provider that is tested: the general one, or else the first other.
 func chosen(c config.Config, provider string) (config.LLM, bool) {
-	for _, use := range uses(c, provider) {
-		return c.ModelFor(use.For), true // an empty name changes nothing
+	all := uses(c, provider)
+	if len(all) == 0 {
+		return config.LLM{}, false
 	}
-	return config.LLM{}, false
+	return c.ModelFor(all[0].For), true // an empty name changes nothing
 }
 
 // keyOrigin says where the key of a provider comes from.
@@ -143,6 +144,13 @@ func (p *Page) ConnectModel(ctx context.Context, form web.ModelForm) error {
 	key := p.keyFor(now, form)
 	if key.Value == "" && form.BaseURL == "" {
 		return task.Errorf(task.Invalid, "give the key of the model")
+	}
+	var typed []string
+	if form.Key != "" {
+		typed = []string{"llm.api_key", "llm.api_key_file"}
+	}
+	if err := p.notOverridden(map[string]string{"llm.provider": form.Provider, "llm.model": form.Model, "llm.base_url": form.BaseURL}, typed...); err != nil {
+		return p.shown(ctx, err, clean)
 	}
 	llm := config.Default().LLM
 	if now.LLM.Provider == form.Provider {

@@ -288,8 +288,8 @@ func (p *Page) credential(now present, of task.Forge) web.Origin {
 	if of == task.GitHub && now.GitHub.UsesApp() {
 		return web.Origin{Kind: "app", Name: p.fileOr(now.GitHub.AppPrivateKeyFile, config.Variable("github.app_private_key"))}
 	}
-	variable, _ := config.FindToken(of, cmp.Or(account.URL, connect.KindOf(of).URL), p.Environ)
-	if !account.Credentials && variable == "" {
+	variable, _ := config.FindToken(of, account.URL, p.Environ)
+	if !account.Credentials && (variable == "" || connect.KindOf(of).URL == "") {
 		return web.Origin{Kind: "none"}
 	}
 	files := map[task.Forge]string{task.GitHub: now.GitHub.TokenFile, task.GitLab: now.GitLab.TokenFile, task.Gitea: now.Gitea.TokenFile}

@@ -53,7 +53,7 @@ func TestConnectAForge(t *testing.T) {
 		t.Fatalf("the form answers %d: %s", status, page)
 	}
 	h.says(page, "toryo up --config "+h.file(), "in use after a restart", "<strong>"+bot+"</strong>", "gitea.owner: team", filepath.Join(h.data(), "secrets", "gitea-token"),
-		"labels of team/app", "webhook of team/web", "it has arrived", "push branches", "all rights", "Webhook: none for this server")
+		"labels of team/app", "webhook of team/web", "it has arrived", "push branches", "all rights")
 	c := h.load()
 	if c.Gitea.Token.Reveal() != token || c.Gitea.Owner != "team" || c.Gitea.BotName != bot || len(c.Gitea.WebhookSecret.Reveal()) != 64 {
 		t.Errorf("the configuration says %+v", c.Gitea)
@@ -134,20 +134,22 @@ func TestBadForges(t *testing.T) {
 		status int
 		says   string
 	}{
-		"a wrong token":            {[]string{"token", "wr0ng-wr0ng"}, nil, http.StatusUnauthorized, "does not accept the token"},
-		"no token":                 {[]string{"token", ""}, nil, http.StatusUnprocessableEntity, "give an access token"},
-		"no repository":            {[]string{"repositories", " \n"}, nil, http.StatusUnprocessableEntity, "name a repository"},
-		"a repository not there":   {[]string{"repositories", "team/none"}, nil, http.StatusForbidden, "has no repository team/none"},
-		"two owners":               {[]string{"repositories", "team/app others/app"}, nil, http.StatusUnprocessableEntity, "different owners"},
-		"a right is missing":       {nil, func(h *installation) { h.forge.Missing[forge.Push] = true }, http.StatusForbidden, "it may not push branches"},
-		"another sort of forge":    {[]string{"forge", "gitlab"}, nil, http.StatusUnprocessableEntity, "Gitea or Forgejo, not GitLab"},
-		"no forge":                 {[]string{"forge", "board"}, nil, http.StatusUnprocessableEntity, "no such forge"},
-		"not an address":           {[]string{"url", "ftp://x"}, nil, http.StatusUnprocessableEntity, "does not begin with http://"},
-		"an address of a cloud":    {[]string{"url", "http://169.254.169.254"}, nil, http.StatusUnprocessableEntity, "answers machines about themselves"},
-		"nothing answers":          {[]string{"url", "http://127.0.0.1:1"}, nil, http.StatusServiceUnavailable, "nothing listens there"},
-		"the forge repeats it":     {nil, func(h *installation) { h.opened = task.Errorf(task.Unavailable, "bad token %s", token) }, http.StatusServiceUnavailable, "bad token"},
-		"too many repositories":    {[]string{"repositories", strings.Repeat("team/app\n", 21)}, nil, http.StatusUnprocessableEntity, "can be connected at once"},
-		"what is no configuration": {nil, func(h *installation) { h.start(func(o *connectpage.Options) { o.File = filepath.Join(h.folder, "no", "toryo.yaml") }) }, http.StatusConflict, "the server cannot write to"},
+		"a wrong token":          {[]string{"token", "wr0ng-wr0ng"}, nil, http.StatusUnauthorized, "does not accept the token"},
+		"no token":               {[]string{"token", ""}, nil, http.StatusUnprocessableEntity, "give an access token"},
+		"no repository":          {[]string{"repositories", " \n"}, nil, http.StatusUnprocessableEntity, "name a repository"},
+		"a repository not there": {[]string{"repositories", "team/none"}, nil, http.StatusForbidden, "has no repository team/none"},
+		"two owners":             {[]string{"repositories", "team/app others/app"}, nil, http.StatusUnprocessableEntity, "different owners"},
+		"a right is missing":     {nil, func(h *installation) { h.forge.Missing[forge.Push] = true }, http.StatusForbidden, "it may not push branches"},
+		"another sort of forge":  {[]string{"forge", "gitlab"}, nil, http.StatusUnprocessableEntity, "Gitea or Forgejo, not GitLab"},
+		"no forge":               {[]string{"forge", "board"}, nil, http.StatusUnprocessableEntity, "no such forge"},
+		"not an address":         {[]string{"url", "ftp://x"}, nil, http.StatusUnprocessableEntity, "does not begin with http://"},
+		"an address of a cloud":  {[]string{"url", "http://169.254.169.254"}, nil, http.StatusUnprocessableEntity, "answers machines about themselves"},
+		"nothing answers":        {[]string{"url", "http://127.0.0.1:1"}, nil, http.StatusServiceUnavailable, "nothing listens there"},
+		"the forge repeats it":   {nil, func(h *installation) { h.opened = task.Errorf(task.Unavailable, "bad token %s", token) }, http.StatusServiceUnavailable, "bad token"},
+		"too many repositories":  {[]string{"repositories", strings.Repeat("team/app\n", 21)}, nil, http.StatusUnprocessableEntity, "can be connected at once"},
+		"what is no configuration": {nil, func(h *installation) {
+			h.start(func(o *connectpage.Options) { o.File = filepath.Join(h.folder, "no", "toryo.yaml") })
+		}, http.StatusConflict, "the server cannot write to"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -268,6 +270,28 @@ func TestVariablesGoOverAnApp(t *testing.T) {
 	}
 	h.says(page, "TORYO_GITHUB_WEBHOOK_SECRET")
 	h.untouched()
+}
+
+// A secret of the environment goes to no address that was typed on the page, and one that goes
+// over what was typed is named.
+func TestSecretsOfTheEnvironmentStayThere(t *testing.T) {
+	t.Parallel()
+	h := newInstallation(t)
+	h.start(func(o *connectpage.Options) {
+		o.Environ = []string{"GITEA_TOKEN=" + token, "OPENAI_API_KEY=" + key, "TORYO_GITEA_BOT_NAME=another"}
+	})
+	if status, page := h.post("/connect/forge", h.forgeForm("token", "")); status != http.StatusUnprocessableEntity || !strings.Contains(page, "give an access token") {
+		t.Errorf("a token of the environment is used: %d", status)
+	}
+	if status, _ := h.post("/connect/model", url.Values{"provider": {"openai"}, "model": {"m"}, "base_url": {"http://127.0.0.1:1/v1"}}); status != http.StatusOK {
+		t.Errorf("a model at another address, which needs no key, answers %d", status)
+	}
+	if asked := h.asked; asked.APIKey != "" || asked.BaseURL != "http://127.0.0.1:1/v1" {
+		t.Errorf("the model was asked as %+v", asked)
+	}
+	if status, page := h.post("/connect/forge", h.forgeForm()); status != http.StatusConflict || !strings.Contains(page, "TORYO_GITEA_BOT_NAME") {
+		t.Errorf("a variable that goes over the form answers %d", status)
+	}
 }
 
 // A configuration that cannot be read is shown as such, and nothing is written over it.
