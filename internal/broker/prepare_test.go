@@ -364,6 +364,29 @@ func TestPreparationFails(t *testing.T) {
 	}
 }
 
+// A server that was stopped while it prepared a task, for longer than the lease, writes nothing of
+// that generation into the journal any more.
+func TestPreparationOfARunThatIsOver(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	issue := o.issue("Fix the roof")
+	o.look(issue)
+	held := o.claim(o.task(issue, task.Development), "a")
+	if _, err := o.store.Move(t.Context(), store.Change{Task: held.ID, Generation: held.Generation, Trigger: task.Lost, Reason: task.ReasonLeaseExpired}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := preparer(o, &seeds{}).Prepare(t.Context(), assignment.Assignment{Task: held}); task.CodeOf(err) != task.StaleGeneration {
+		t.Errorf("the run is over, and preparing it says %v", err)
+	}
+	events, err := o.store.EventsAfter(t.Context(), held.ID, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := events[len(events)-1]; last.Kind != task.StateChanged {
+		t.Errorf("the last entry is %+v", last)
+	}
+}
+
 // moving is the ground of a repository to whose branch somebody pushes while a task
 // is prepared.
 type moving struct {

@@ -91,7 +91,7 @@ func (h *HandOut) unprepared(ctx context.Context, t task.Task, err error) {
 	_, noBase := errors.AsType[*assignment.NoBaseError](err)
 	said := notice.Notice{Review: t.Type == task.Review}
 	switch {
-	case ctx.Err() != nil, task.CodeOf(err) == task.LeaseLost:
+	case ctx.Err() != nil, task.CodeOf(err) == task.LeaseLost, task.CodeOf(err) == task.StaleGeneration:
 		reason, after = task.ReasonAgentGone, 0
 	case noBase:
 		reason, final = task.ReasonNoBase, true

@@ -2,6 +2,7 @@ package forge
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/task"
@@ -74,6 +75,12 @@ type LinkedPull struct {
 	Key   task.Key
 	State ItemState
 	URL   string
+}
+
+// SameLabel reports whether two names are those of one label. On GitHub small and capital letters make no
+// difference.
+func SameLabel(on task.Forge, one, other string) bool {
+	return one == other || on == task.GitHub && strings.EqualFold(one, other)
 }
 
 // HasLabel reports whether the label is on the item.

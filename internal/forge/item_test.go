@@ -87,3 +87,22 @@ func TestReviewComments(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestSameLabel(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		on         task.Forge
+		one, other string
+		same       bool
+	}{
+		{task.GitHub, "toryo", "Toryo", true},
+		{task.GitHub, "toryo", "toryo:done", false},
+		{task.GitLab, "toryo", "toryo", true},
+		{task.GitLab, "toryo", "Toryo", false},
+		{task.Gitea, "toryo", "Toryo", false},
+	} {
+		if got := forge.SameLabel(c.on, c.one, c.other); got != c.same {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}

@@ -34,7 +34,7 @@ func (c Call) Failure(answer *http.Response, err error) error {
 	if err == nil {
 		err = errors.New("the forge's answer was not what was asked for")
 	}
-	err = shorten(redact(err))
+	err = shorten(withoutCredentials(err))
 	if answer == nil {
 		code := task.Unavailable
 		if isTooLarge(err) {
@@ -128,8 +128,8 @@ func (c Call) wait(header http.Header) time.Duration {
 
 func clampWait(wait time.Duration) time.Duration { return max(0, min(wait, longestWait)) }
 
-// redact takes out of a URL in an error what could be a credential.
-func redact(err error) error {
+// withoutCredentials takes out of a URL in an error what could be a credential.
+func withoutCredentials(err error) error {
 	request, ok := errors.AsType[*url.Error](err)
 	if !ok {
 		return err
@@ -146,7 +146,7 @@ func redact(err error) error {
 // whole answer.
 const maxReason = 500
 
-// shortenedError is an error whose text is cut and cleaned.
+// shortenedError is an error whose text is cut and cleaned, or lacks secrets.
 type shortenedError struct {
 	text string
 	err  error

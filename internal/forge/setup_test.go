@@ -2,8 +2,10 @@ package forge
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +13,10 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-var setupEvents = WebhookEvents{{Name: "issues"}, {Name: "comments"}, {Name: "pulls"}}
+var setupEvents = WebhookEvents{
+	{Name: "issues", Issue: []ItemChange{TextChanged}}, {Name: "comments", Issue: []ItemChange{CommentsChanged}},
+	{Name: "pulls", Pull: []ItemChange{TextChanged}}, {Name: "status"},
+}
 
 // A webhook is enabled for all events if none is named, and for none that there is not.
 func TestEventsOfAWebhook(t *testing.T) {
@@ -44,13 +49,22 @@ func TestEventsOfAWebhook(t *testing.T) {
 
 func TestSecretOfAWebhookIsNotShown(t *testing.T) {
 	t.Parallel()
-	post := HookPost{URL: "https://toryo.example/x", Secret: "very-secret"}
+	post := HookPost{URL: "https://me:correct-horse@toryo.example/x", Secret: `very"secret`}
 	var log bytes.Buffer
 	slog.New(slog.NewTextHandler(&log, nil)).Info("a webhook", "post", post)
-	for _, text := range []string{log.String(), fmt.Sprint(post), fmt.Sprintf("%+v %#v", post, post)} {
-		if strings.Contains(text, "very-secret") || !strings.Contains(text, "toryo.example") {
+	sent := errors.New(`refused by toryo.example: {"secret": "very\"secret", "other": "header of-the-test"} very"secret very%22secret correct-horse`)
+	hidden := post.Hide(sent, "header of-the-test", "")
+	failed := Call{What: "create a webhook"}.Failure(&http.Response{StatusCode: 422}, hidden)
+	for _, text := range []string{log.String(), fmt.Sprint(post), fmt.Sprintf("%+v %#v", post, post), hidden.Error(), failed.Error()} {
+		if strings.Contains(text, "very") || strings.Contains(text, "correct-horse") || strings.Contains(text, "of-the-test") || !strings.Contains(text, "toryo.example") {
 			t.Errorf("shown is %s", text)
 		}
+	}
+	if !errors.Is(hidden, sent) || post.Hide(nil) != nil {
+		t.Errorf("the error has become another: %v", hidden)
+	}
+	if text := (HookPost{URL: "https://me:correct-horse@toryo.example:port/", Secret: "x"}).String(); strings.Contains(text, "correct-horse") {
+		t.Errorf("shown is %s", text)
 	}
 }
 

@@ -30,6 +30,10 @@ type WebhookEvent struct {
 	Pull  []ItemChange
 }
 
+// Optional reports whether the event tells of no changes to items. Not every server has such an event:
+// a Gitea before 1.24 has none for statuses, and neither have versions of Forgejo.
+func (e WebhookEvent) Optional() bool { return len(e.Issue)+len(e.Pull) == 0 }
+
 // WebhookEvents are the events of a forge that tell of changes to items and of checks.
 type WebhookEvents []WebhookEvent
 

@@ -104,7 +104,7 @@ func (f *RunError) ServerCode() (task.Code, bool) {
 		rest, is := strings.CutPrefix(line, "remote: "+errorPrefix)
 		name, _, whole := strings.Cut(rest, ":")
 		if code := task.Code(name); is && whole && code.Info().Code == code {
-			return code, true
+			return code.OfServer(), true
 		}
 	}
 	return "", false

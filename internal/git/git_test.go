@@ -121,6 +121,7 @@ func TestTheCodeThatTheServerGives(t *testing.T) {
 	line := git.ErrorLine(task.LeaseLost, "the run\nis over")
 	for stderr, want := range map[string]task.Code{
 		"remote: " + line + "        \nTo http://server/git\n ! [remote rejected]": task.LeaseLost,
+		"remote: toryo-error: data_dir: the disk of the server is full\n":          task.Unavailable,
 		"warning: x\nremote: toryo-error: too_large: it is large":                  task.TooLarge,
 		"fatal: bad name '" + line + "'":                                           "",
 		"remote: the name is toryo-error: too_large: x":                            "",

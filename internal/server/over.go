@@ -92,5 +92,8 @@ func (s *Server) noteUnmoved(ctx context.Context, run wire.RunUnmoved) error {
 	_, err = s.store.Append(ctx, []task.Event{{
 		Task: t.ID, Generation: t.Generation, Source: task.FromServer, Kind: task.NoteTaken, At: s.now(), Data: data,
 	}})
+	if task.CodeOf(err) == task.StaleGeneration {
+		return nil // it has gone on elsewhere in this moment
+	}
 	return err
 }

@@ -195,7 +195,8 @@ type Events interface {
 	// next one of the source, and such an event is always new: the server's own
 	// entries are numbered so, since moves put entries of the server there too.
 	// It returns how many were new. All events of one call belong to one task;
-	// NotFound if there is none.
+	// NotFound if there is none, StaleGeneration if one of them is of a generation
+	// that is over: nothing is stored then.
 	Append(ctx context.Context, events []task.Event) (added int, err error)
 	// EventsAfter returns events of a task whose position is greater than the
 	// given one, in order.

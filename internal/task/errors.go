@@ -82,6 +82,15 @@ func (c Code) Info() CodeInfo {
 	return Codes[0]
 }
 
+// OfServer is what a code means that a server has answered with. DataDir is about the disk of the
+// machine that says it: for whoever asked, the server cannot do it for now.
+func (c Code) OfServer() Code {
+	if c == DataDir {
+		return Unavailable
+	}
+	return c
+}
+
 // Error is an error with a code. Message is one line for the person who sees it
 // and Hint says what that person can do; Err is for the log and is never shown
 // to anyone over the network.

@@ -91,7 +91,7 @@ var importTable = map[string]row{
 	"forge/board":     {imports: []string{"forge", "git", "store", "task"}},
 	"forge/transport": {imports: []string{"forge", "task"}},
 	"forge/dummy":     {imports: []string{"forge", "task"}, testing: true},
-	"forge/forgetest": {imports: []string{"forge", "task"}, testing: true},
+	"forge/forgetest": {imports: []string{"forge", "forge/transport", "task"}, testing: true},
 
 	"sandbox":               {imports: []string{"workdir", "task"}},
 	"sandbox/cgroup":        {imports: []string{"sandbox"}},

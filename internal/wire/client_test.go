@@ -45,6 +45,7 @@ func TestBadAnswers(t *testing.T) {
 	}{
 		"problem":               {409, wire.ProblemType, `{"code":"stale_generation","status":409,"detail":"over"}`, task.StaleGeneration},
 		"problem with charset":  {404, wire.ProblemType + "; charset=utf-8", `{"code":"not_found","status":404}`, task.NotFound},
+		"its disk is full":      {500, wire.ProblemType, `{"code":"data_dir","status":500}`, task.Unavailable},
 		"half a problem":        {409, wire.ProblemType, `{"code":"stale`, task.Unavailable},
 		"another server's page": {502, "text/html", "<h1>Bad Gateway</h1>", task.Unavailable},
 		"no type at all":        {500, "", "", task.Unavailable},

@@ -113,5 +113,5 @@ func (p Problem) Err() error {
 	if message == "" {
 		message = p.Title
 	}
-	return &task.Error{Code: task.Code(p.Code), Message: message, Hint: p.Hint}
+	return &task.Error{Code: task.Code(p.Code).OfServer(), Message: message, Hint: p.Hint}
 }

@@ -99,6 +99,7 @@ func right(t *testing.T) findings {
 		branch := fmt.Sprint("toryo/", number)
 		f.forge.Pulls = append(f.forge.Pulls, Pull{
 			Item: Item{"app", 10 + number}, Branch: branch, Issues: []Item{{"app", number}}, Diff: fmt.Sprintf("--- /dev/null\n+++ b/done\n+task %d\n", number),
+			Head: "first", Reviews: []string{"first"},
 		})
 		f.forge.Branches = append(f.forge.Branches, Branch{"app", branch})
 	}
@@ -153,8 +154,8 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 		},
 		"board:app!10 has ended 3 times":   func(f *findings) { f.journals["review"] = append(f.journals["review"], again(f.journals["review"][5])) },
 		"app#10 was reviewed twice at new": func(f *findings) { f.forge.Pulls[0].Reviews = []string{"old", "new", "new"} },
-		"app#10 has 0 reviews of its last": func(f *findings) { f.forge.Pulls[0].Reviews = []string{"old"} },
-		"app#11 has 1 reviews of its last": func(f *findings) { f.forge.Pulls[1].Head, f.forge.Pulls[1].Reviews = "x", []string{"x"} },
+		"app#10 has no review of its last": func(f *findings) { f.forge.Pulls[0].Reviews = []string{"old"} },
+		"app#11 has no review of its last": func(f *findings) { f.forge.Pulls[1].Reviews = nil },
 	} {
 		f := right(t)
 		spoil(&f)

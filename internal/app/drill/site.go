@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -43,7 +44,13 @@ type site struct {
 
 // work is what does the tasks: it takes a moment, and leaves one file with one
 // line, however often it was begun. It looks for what an earlier run has left.
-const work = `sleep 0.$((RANDOM % 10)); mkdir -p done; echo "task $1" >"done/$1"; sleep $((RANDOM % 5)).$((RANDOM % 10)); echo "did $1"`
+const work = `sleep 0.$((RANDOM % 10)); until mkdir -p done && echo "task $1" >"done/$1"; do sleep 1; done; sleep $((RANDOM % 5)).$((RANDOM % 10)); echo "did $1"`
+
+// reviewDelay is how long after its last commit a pull request is reviewed: soon, for how long the
+// drill is, so that reviews are among what is broken.
+func (d Drill) reviewDelay() time.Duration {
+	return max(time.Second, (d.Lasts / 60).Round(time.Second))
+}
 
 // configuration is that of all processes but for what is said by flags.
 func (d Drill) configuration() string {
@@ -53,7 +60,7 @@ max_attempts: 1000
 sync_interval: 20s
 leases: {duration: 6s, renew_every: 1s}
 limits: {per_repository: 0, per_agent: 0}
-review: {delay: 1m}
+review: {delay: ` + d.reviewDelay().String() + `}
 sandbox: {kind: ` + d.Sandbox + `}
 executors:
   development: [bash, -c, '` + strings.ReplaceAll(work, "'", "''") + `', x, '{{.Number}}']

@@ -113,7 +113,7 @@ func (f *Forge) AddRepository(name string, remote forge.Remote) {
 		Repository: forge.Repository{Name: name, DefaultBranch: "main", URL: "https://forge.invalid/" + name},
 		branches:   map[string]string{}, access: map[string]forge.Access{},
 		checks: map[string]map[string]forge.Check{}, logs: map[string]string{}, remote: remote,
-		setup: setup{secrets: map[string]string{}, rights: map[forge.Right]forge.RightCheck{}},
+		setup: setup{secrets: map[string]string{}, delivered: map[string]forge.HookDelivery{}, rights: map[forge.Right]forge.RightCheck{}},
 	}
 }
 

@@ -42,14 +42,19 @@ func (f *Forge) Repository(ctx context.Context, name string) (found forge.Reposi
 // Access implements forge.Reader.
 func (f *Forge) Access(ctx context.Context, name, login string) (access forge.Access, err error) {
 	err = f.onRepository(ctx, "Access", name, login, func(r *repository) error {
-		for known, level := range r.access {
-			if task.SameLogin(known, login) {
-				access = level
-			}
-		}
+		access = r.accessOf(login)
 		return nil
 	})
 	return access, err
+}
+
+func (r *repository) accessOf(login string) (access forge.Access) {
+	for known, level := range r.access {
+		if task.SameLogin(known, login) {
+			access = level
+		}
+	}
+	return access
 }
 
 // List implements forge.Reader.

@@ -13,10 +13,11 @@ var _ forge.Setup = (*Forge)(nil)
 
 // setup is what is set up in a repository.
 type setup struct {
-	labels  []forge.Label
-	hooks   []forge.Hook
-	secrets map[string]string // of webhooks, by id
-	rights  map[forge.Right]forge.RightCheck
+	labels    []forge.Label
+	hooks     []forge.Hook
+	secrets   map[string]string             // of webhooks, by id
+	delivered map[string]forge.HookDelivery // by webhooks, by id
+	rights    map[forge.Right]forge.RightCheck
 }
 
 // HookEvents are the events that webhooks here can be enabled for.
@@ -40,6 +41,9 @@ func (f *Forge) HookSecret(name, id string) string {
 func (f *Forge) CheckRights(ctx context.Context, name string) (checks []forge.RightCheck, err error) {
 	err = f.onRepository(ctx, "CheckRights", name, "", func(r *repository) error {
 		for _, needed := range forge.NeededRights {
+			if needed.Right == forge.PushWorkflows && f.name != task.GitHub {
+				continue
+			}
 			check, set := r.rights[needed.Right]
 			if !set {
 				check = forge.RightCheck{Right: needed.Right, State: forge.RightGiven, Given: "the scope " + string(needed.Right)}
@@ -68,7 +72,7 @@ func (f *Forge) CreateLabel(ctx context.Context, name string, label forge.Label)
 		return false, err
 	}
 	err = f.onRepository(ctx, "CreateLabel", name, label.Name, func(r *repository) error {
-		if !slices.ContainsFunc(r.labels, func(l forge.Label) bool { return l.Name == label.Name }) {
+		if !slices.ContainsFunc(r.labels, func(l forge.Label) bool { return forge.SameLabel(f.name, l.Name, label.Name) }) {
 			r.labels, created = append(r.labels, label), true
 		}
 		return nil
@@ -79,7 +83,7 @@ func (f *Forge) CreateLabel(ctx context.Context, name string, label forge.Label)
 // DeleteLabel implements forge.Setup.
 func (f *Forge) DeleteLabel(ctx context.Context, name, label string) error {
 	return f.onRepository(ctx, "DeleteLabel", name, label, func(r *repository) error {
-		r.labels = slices.DeleteFunc(r.labels, func(l forge.Label) bool { return l.Name == label })
+		r.labels = slices.DeleteFunc(r.labels, func(l forge.Label) bool { return forge.SameLabel(f.name, l.Name, label) })
 		return nil
 	})
 }
@@ -151,6 +155,7 @@ func (f *Forge) DeleteHook(ctx context.Context, name, id string) error {
 	return f.onHooks(ctx, "DeleteHook", name, id, func(r *repository) error {
 		r.hooks = slices.DeleteFunc(r.hooks, func(h forge.Hook) bool { return h.ID == id })
 		delete(r.secrets, id)
+		delete(r.delivered, id)
 		return nil
 	})
 }
@@ -158,25 +163,42 @@ func (f *Forge) DeleteHook(ctx context.Context, name, id string) error {
 // TestHook implements forge.Setup. It delivers nothing and notes that it did.
 func (f *Forge) TestHook(ctx context.Context, name, id string) error {
 	return f.onHooks(ctx, "TestHook", name, id, func(r *repository) error {
-		at, err := r.hookAt(id)
-		if err != nil {
+		if _, err := r.hookAt(id); err != nil {
 			return err
 		}
-		r.hooks[at].LastAt, r.hooks[at].LastStatus = f.moment(), 200
+		r.delivered[id] = forge.HookDelivery{At: f.moment(), Status: 200}
 		return nil
 	})
 }
 
-// CreateIssue implements forge.Setup.
+// SetDelivery says how the last delivery of a webhook went.
+func (f *Forge) SetDelivery(name, id string, last forge.HookDelivery) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.repositories[name].delivered[id] = last
+}
+
+// LastDelivery implements forge.Setup.
+func (f *Forge) LastDelivery(ctx context.Context, name, id string) (last forge.HookDelivery, err error) {
+	err = f.onRepository(ctx, "LastDelivery", name, id, func(r *repository) error {
+		last = r.delivered[id]
+		return nil
+	})
+	return last, err
+}
+
+// CreateIssue implements forge.Setup. Who has no access is not assigned.
 func (f *Forge) CreateIssue(ctx context.Context, name string, post forge.IssuePost) (opened forge.Item, err error) {
 	title, text := post.Texts(name)
 	if strings.TrimSpace(title) == "" {
 		return opened, invalid("an issue needs a title")
 	}
-	err = f.onRepository(ctx, "CreateIssue", name, title, func(*repository) error {
+	err = f.onRepository(ctx, "CreateIssue", name, title, func(r *repository) error {
 		made := f.add(name, task.Issue, f.self, title)
 		made.Body = text
-		made.Assignees = slices.Clone(post.Assignees)
+		made.Assignees = slices.DeleteFunc(slices.Clone(post.Assignees), func(login string) bool {
+			return !task.SameLogin(login, f.self) && r.accessOf(login) == forge.NoAccess
+		})
 		for _, label := range post.Labels {
 			made.Labels = append(made.Labels, label)
 			f.labeled(made, label, true)

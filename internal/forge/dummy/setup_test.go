@@ -31,11 +31,23 @@ func TestSetup(t *testing.T) {
 	if err := f.TestHook(ctx, "o/n", hook.ID); err != nil {
 		t.Error(err)
 	}
-	if hooks, err := f.Hooks(ctx, "o/n"); err != nil || len(hooks) != 1 || hooks[0].URL != "https://toryo.example/y" || hooks[0].LastStatus != 200 {
+	if hooks, err := f.Hooks(ctx, "o/n"); err != nil || len(hooks) != 1 || hooks[0].URL != "https://toryo.example/y" {
 		t.Errorf("webhooks %+v, %v", hooks, err)
+	}
+	if last, err := f.LastDelivery(ctx, "o/n", hook.ID); err != nil || last.Status != 200 || last.At.IsZero() {
+		t.Errorf("the last delivery is %+v, %v", last, err)
+	}
+	f.SetDelivery("o/n", hook.ID, forge.HookDelivery{Status: 401})
+	if last, err := f.LastDelivery(ctx, "o/n", hook.ID); err != nil || last.Status != 401 {
+		t.Errorf("the last delivery is %+v, %v", last, err)
 	}
 	item, err := f.CreateIssue(ctx, "o/n", forge.IssuePost{Title: "A task", Assignees: []string{"toryo"}, Labels: []string{"toryo"}})
 	if err != nil || !item.AssignedTo("toryo") || !item.HasLabel("toryo") {
+		t.Errorf("opened %+v, %v", item, err)
+	}
+	f.SetAccess("o/n", "ann", forge.ReadAccess)
+	item, err = f.CreateIssue(ctx, "o/n", forge.IssuePost{Title: "For others", Assignees: []string{"Ann", "stranger"}})
+	if err != nil || !item.AssignedTo("ann") || item.AssignedTo("stranger") {
 		t.Errorf("opened %+v, %v", item, err)
 	}
 	f.SetRight("o/n", forge.RightCheck{Right: forge.ManageHooks, State: forge.RightMissing, Given: "the role Admin"})
@@ -43,7 +55,7 @@ func TestSetup(t *testing.T) {
 		t.Errorf("webhooks without the right: %v", err)
 	}
 	checks, err := f.CheckRights(ctx, "o/n")
-	if err != nil || len(checks) != len(forge.NeededRights) || checks[len(checks)-1].Given != "the role Admin" {
+	if err != nil || len(checks) != len(forge.NeededRights)-1 || checks[len(checks)-1].Given != "the role Admin" {
 		t.Errorf("rights %+v, %v", checks, err)
 	}
 	f.SetFaults(func(dummy.Call) dummy.Fault { return dummy.Refuse })

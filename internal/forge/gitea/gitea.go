@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -72,6 +73,26 @@ func (f *Forge) client(ctx context.Context) *sdk.Client {
 
 // request does what the SDK does not offer. in and out may be nil.
 func (f *Forge) request(ctx context.Context, method, path string, in, out any) (*sdk.Response, error) {
+	request, err := f.encoded(ctx, method, path, in)
+	if err != nil {
+		return nil, err
+	}
+	return f.send(request, out)
+}
+
+// hookRequest is request for what is about webhooks. The answer is not kept: addresses and headers of
+// webhooks may be secrets.
+func (f *Forge) hookRequest(ctx context.Context, method, path string, in, out any) (*sdk.Response, error) {
+	request, err := f.encoded(ctx, method, path, in)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Cache-Control", "no-store")
+	return f.send(request, out)
+}
+
+// encoded makes a request with a body, which may be nil.
+func (f *Forge) encoded(ctx context.Context, method, path string, in any) (*http.Request, error) {
 	var body io.Reader
 	if in != nil {
 		encoded, err := json.Marshal(in)
@@ -80,10 +101,11 @@ func (f *Forge) request(ctx context.Context, method, path string, in, out any) (
 		}
 		body = bytes.NewReader(encoded)
 	}
-	request, err := f.newRequest(ctx, method, path, body)
-	if err != nil {
-		return nil, err
-	}
+	return f.newRequest(ctx, method, path, body)
+}
+
+// send does a request, and reads the answer into out unless that is nil.
+func (f *Forge) send(request *http.Request, out any) (*sdk.Response, error) {
 	answer, err := f.http.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("send the request: %w", err)
@@ -210,6 +232,11 @@ const perPage = 50
 // listings ignore the page and give everything each time; others do not say how
 // many there are: the end is where nothing new comes.
 func pages[T any](id func(T) int64, page func(sdk.ListOptions) ([]T, *sdk.Response, error)) ([]T, *sdk.Response, error) {
+	return pagesUpTo(math.MaxInt, id, page)
+}
+
+// pagesUpTo is pages for a listing of which no more is read once there are more than the limit.
+func pagesUpTo[T any](limit int, id func(T) int64, page func(sdk.ListOptions) ([]T, *sdk.Response, error)) ([]T, *sdk.Response, error) {
 	var all []T
 	seen := map[int64]bool{}
 	for number := 1; ; number++ {
@@ -225,7 +252,7 @@ func pages[T any](id func(T) int64, page func(sdk.ListOptions) ([]T, *sdk.Respon
 			}
 		}
 		total, counted := strconv.Atoi(answer.Header.Get("X-Total-Count"))
-		if len(all) == before || counted == nil && len(all) >= total {
+		if len(all) == before || len(all) > limit || counted == nil && len(all) >= total {
 			return all, answer, nil
 		}
 	}

@@ -17,32 +17,23 @@ import (
 
 var _ forge.Setup = (*Forge)(nil)
 
-// listed reads a listing page by page until it is complete. The end is where nothing new comes,
-// as in [pages]; one with more than the limit is TooLarge.
-func listed[T any](ctx context.Context, f *Forge, path, what string, limit int, id func(T) int64) ([]T, error) {
-	var all []T
-	seen := map[int64]bool{}
-	for page := 1; ; page++ {
+// requester is [Forge.request] or [Forge.hookRequest].
+type requester func(ctx context.Context, method, path string, in, out any) (*sdk.Response, error)
+
+// listed is [pages] for what the SDK does not offer. A listing with more than the limit is TooLarge.
+func listed[T any](ctx context.Context, ask requester, path, what string, limit int, id func(T) int64) ([]T, error) {
+	all, answer, err := pagesUpTo(limit, id, func(page sdk.ListOptions) ([]T, *sdk.Response, error) {
 		var got []T
-		answer, err := f.request(ctx, http.MethodGet, fmt.Sprintf("%s?page=%d&limit=%d", path, page, perPage), nil, &got)
-		if err != nil {
-			return nil, callError(what, answer, err)
-		}
-		before := len(all)
-		for _, one := range got {
-			if !seen[id(one)] {
-				seen[id(one)] = true
-				all = append(all, one)
-			}
-		}
-		total, counted := strconv.Atoi(answer.Header.Get("X-Total-Count"))
-		switch {
-		case len(all) > limit:
-			return nil, task.Errorf(task.TooLarge, "cannot %s: there are more than %d", what, limit)
-		case len(all) == before, counted == nil && len(all) >= total:
-			return all, nil
-		}
+		answer, err := ask(ctx, http.MethodGet, fmt.Sprintf("%s?page=%d&limit=%d", path, page.Page, page.PageSize), nil, &got)
+		return got, answer, err
+	})
+	if err != nil {
+		return nil, callError(what, answer, err)
 	}
+	if len(all) > limit {
+		return nil, task.Errorf(task.TooLarge, "cannot %s: there are more than %d", what, limit)
+	}
+	return all, nil
 }
 
 // repositoryPath is the path of a repository in the API.
@@ -67,12 +58,12 @@ func (f *Forge) labels(ctx context.Context, repository string) (own, ofOrganisat
 		return nil, nil, err
 	}
 	what := "list the labels of " + repository
-	own, err = listed(ctx, f, path+"/labels", what, forge.MaxLabels, labelID)
+	own, err = listed(ctx, f.request, path+"/labels", what, forge.MaxLabels, labelID)
 	if err != nil {
 		return nil, nil, err
 	}
 	owner, _, _ := split(repository)
-	ofOrganisation, err = listed(ctx, f, "/orgs/"+url.PathEscape(owner)+"/labels", what, forge.MaxLabels, labelID)
+	ofOrganisation, err = listed(ctx, f.request, "/orgs/"+url.PathEscape(owner)+"/labels", what, forge.MaxLabels, labelID)
 	if code := task.CodeOf(err); code == task.NotFound || code == task.Forbidden { // it is a person's, or we may not
 		return own, nil, nil
 	}
@@ -131,7 +122,7 @@ func (f *Forge) DeleteLabel(ctx context.Context, repository, name string) error 
 	if err != nil {
 		return err
 	}
-	own, err := listed(ctx, f, path+"/labels", "list the labels of "+repository, forge.MaxLabels, labelID)
+	own, err := listed(ctx, f.request, path+"/labels", "list the labels of "+repository, forge.MaxLabels, labelID)
 	if err != nil {
 		return err
 	}
@@ -147,20 +138,29 @@ func (f *Forge) DeleteLabel(ctx context.Context, repository, name string) error 
 	return nil
 }
 
-// CreateIssue opens an issue. Gitea wants the ids of labels.
+// CreateIssue opens an issue. Gitea wants the ids of labels, and refuses an issue with an assignee who
+// cannot be assigned.
 func (f *Forge) CreateIssue(ctx context.Context, repository string, post forge.IssuePost) (forge.Item, error) {
-	owner, name, err := split(repository)
-	if err != nil {
-		return forge.Item{}, err
-	}
 	labels, err := f.labelIDs(ctx, repository, post.Labels)
 	if err != nil {
 		return forge.Item{}, err
 	}
 	title, text := post.Texts(repository)
-	issue, answer, err := f.client(ctx).CreateIssue(owner, name, sdk.CreateIssueOption{
-		Title: title, Body: text, Assignees: post.Assignees, Labels: labels,
-	})
+	option := sdk.CreateIssueOption{Title: title, Body: text, Assignees: post.Assignees, Labels: labels}
+	item, err := f.openIssue(ctx, repository, option)
+	if task.CodeOf(err) == task.Invalid && len(option.Assignees) > 0 {
+		option.Assignees = nil
+		item, err = f.openIssue(ctx, repository, option)
+	}
+	return item, err
+}
+
+func (f *Forge) openIssue(ctx context.Context, repository string, option sdk.CreateIssueOption) (forge.Item, error) {
+	owner, name, err := split(repository)
+	if err != nil {
+		return forge.Item{}, err
+	}
+	issue, answer, err := f.client(ctx).CreateIssue(owner, name, option)
 	if err == nil && issue.Index < 1 {
 		err = errors.New("the answer lacks the issue")
 	}
@@ -181,7 +181,10 @@ func (f *Forge) labelIDs(ctx context.Context, repository string, names []string)
 	}
 	ids := make([]int64, 0, len(names))
 	known := slices.Concat(own, ofOrganisation)
-	for _, name := range names {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			continue // once is enough
+		}
 		if at := slices.IndexFunc(known, func(l label) bool { return l.Name == name }); at >= 0 {
 			ids = append(ids, known[at].ID)
 			continue
@@ -218,18 +221,27 @@ func asked(event string) string {
 
 // hook is a webhook as Gitea has it. The secret is never told.
 type hook struct {
-	ID     int64             `json:"id"`
+	kept
+
+	ID     int64             `json:"id,omitempty"`
 	Type   string            `json:"type"`
 	Config map[string]string `json:"config"`
 	Events []string          `json:"events"`
 	Active bool              `json:"active"`
 }
 
+// kept is what people may have set on a webhook that we do not know of.
+type kept struct {
+	BranchFilter string `json:"branch_filter,omitempty"`
+	// AuthorizationHeader is sent with every delivery. It is a secret.
+	AuthorizationHeader string `json:"authorization_header,omitempty"`
+}
+
 // ours reports whether the webhook sends what Gitea sends to programs. Others send something
 // else to a chat, and their addresses are secrets.
 func (h hook) ours() bool { return h.Type == "gitea" || h.Type == "forgejo" || h.Type == "gogs" }
 
-// port is the webhook as the port has it. Gitea's interface tells nothing of deliveries.
+// port is the webhook as the port has it.
 func (h hook) port() forge.Hook {
 	made := forge.Hook{ID: strconv.FormatInt(h.ID, 10), URL: h.Config["url"], Active: h.Active}
 	for _, event := range hookEvents {
@@ -247,7 +259,7 @@ func (f *Forge) Hooks(ctx context.Context, repository string) ([]forge.Hook, err
 	if err != nil {
 		return nil, err
 	}
-	found, err := listed(ctx, f, path+"/hooks", "list the webhooks of "+repository, forge.MaxHooks, func(h hook) int64 { return h.ID })
+	found, err := listed(ctx, f.hookRequest, path+"/hooks", "list the webhooks of "+repository, forge.MaxHooks, func(h hook) int64 { return h.ID })
 	if err != nil {
 		return nil, err
 	}
@@ -263,6 +275,10 @@ func (f *Forge) Hooks(ctx context.Context, repository string) ([]forge.Hook, err
 // CreateHook creates a webhook. Whether the certificate of a server is checked is one setting for
 // all of Gitea.
 func (f *Forge) CreateHook(ctx context.Context, repository string, post forge.HookPost) (forge.Hook, error) {
+	return f.createHook(ctx, repository, post, kept{})
+}
+
+func (f *Forge) createHook(ctx context.Context, repository string, post forge.HookPost, like kept) (forge.Hook, error) {
 	path, err := repositoryPath(repository)
 	if err != nil {
 		return forge.Hook{}, err
@@ -279,11 +295,11 @@ func (f *Forge) CreateHook(ctx context.Context, repository string, post forge.Ho
 		events[i] = asked(event)
 	}
 	var made hook
-	answer, err := f.request(ctx, http.MethodPost, path+"/hooks", map[string]any{
-		"type": "gitea", "active": true, "events": events,
-		"config": map[string]string{"url": post.URL, "content_type": "json", "secret": post.Secret},
+	answer, err := f.hookRequest(ctx, http.MethodPost, path+"/hooks", hook{
+		Type: "gitea", Active: true, Events: events, kept: like,
+		Config: map[string]string{"url": post.URL, "content_type": "json", "secret": post.Secret},
 	}, &made)
-	if err == nil && made.ID == 0 {
+	if err = post.Hide(err, like.AuthorizationHeader); err == nil && made.ID == 0 {
 		err = errors.New("the answer lacks the webhook")
 	}
 	if err != nil {
@@ -306,45 +322,56 @@ func hookPath(repository, id string) (string, error) {
 }
 
 // hook reads a webhook.
-func (f *Forge) hook(ctx context.Context, repository, id string) (forge.Hook, error) {
+func (f *Forge) hook(ctx context.Context, repository, id string) (hook, error) {
 	path, err := hookPath(repository, id)
 	if err != nil {
-		return forge.Hook{}, err
+		return hook{}, err
 	}
 	var found hook
-	answer, err := f.request(ctx, http.MethodGet, path, nil, &found)
+	answer, err := f.hookRequest(ctx, http.MethodGet, path, nil, &found)
 	if err == nil && !found.ours() {
-		return forge.Hook{}, task.Errorf(task.NotFound, "the webhook %s of %s is for another program", id, repository)
+		return hook{}, task.Errorf(task.NotFound, "the webhook %s of %s is for another program", id, repository)
 	}
-	return found.port(), callError("read the webhook "+id+" of "+repository, answer, err)
+	return found, callError("read the webhook "+id+" of "+repository, answer, err)
 }
 
 // EditHook puts another webhook in the place of one: Gitea changes everything of a webhook but its
 // secret. The new one is made first, so that there is always one; it is returned also if the old one
 // cannot be deleted.
 func (f *Forge) EditHook(ctx context.Context, repository, id string, post forge.HookPost) (forge.Hook, error) {
-	if _, err := f.hook(ctx, repository, id); err != nil {
-		return forge.Hook{}, err
-	}
-	made, err := f.CreateHook(ctx, repository, post)
+	old, err := f.hook(ctx, repository, id)
 	if err != nil {
 		return forge.Hook{}, err
 	}
-	return made, f.DeleteHook(ctx, repository, id)
+	made, err := f.createHook(ctx, repository, post, old.kept)
+	if err != nil {
+		return forge.Hook{}, err
+	}
+	if err := f.deleteHook(ctx, repository, id); err != nil && task.CodeOf(err) != task.NotFound {
+		return made, err
+	}
+	return made, nil
 }
 
-// DeleteHook deletes a webhook.
+// DeleteHook deletes a webhook. One of a chat is none.
 func (f *Forge) DeleteHook(ctx context.Context, repository, id string) error {
-	path, err := hookPath(repository, id)
+	_, err := f.hook(ctx, repository, id)
 	if err == nil {
-		var answer *sdk.Response
-		answer, err = f.request(ctx, http.MethodDelete, path, nil, nil)
-		err = callError("delete the webhook "+id+" of "+repository, answer, err)
+		err = f.deleteHook(ctx, repository, id)
 	}
 	if task.CodeOf(err) == task.NotFound {
 		_, err = f.Repository(ctx, repository) // it is the webhook that is missing, or all of it
 	}
 	return err
+}
+
+func (f *Forge) deleteHook(ctx context.Context, repository, id string) error {
+	path, err := hookPath(repository, id)
+	if err != nil {
+		return err
+	}
+	answer, err := f.hookRequest(ctx, http.MethodDelete, path, nil, nil)
+	return callError("delete the webhook "+id+" of "+repository, answer, err)
 }
 
 // TestHook lets Gitea deliver the last commit as if it had just been pushed.
@@ -353,7 +380,7 @@ func (f *Forge) TestHook(ctx context.Context, repository, id string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(found.Events, pushes) {
+	if !slices.Contains(found.port().Events, pushes) {
 		return task.Errorf(task.Invalid, "Gitea tests a webhook with a push, and the webhook %s of %s is not enabled for pushes", id, repository).
 			WithHint("enable the event Push")
 	}
@@ -361,7 +388,7 @@ func (f *Forge) TestHook(ctx context.Context, repository, id string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := f.request(ctx, http.MethodPost, path+"/tests", nil, nil)
+	answer, err := f.hookRequest(ctx, http.MethodPost, path+"/tests", nil, nil)
 	err = callError("test the webhook "+id+" of "+repository, answer, err)
 	if task.CodeOf(err) != task.NotFound {
 		return err
@@ -370,4 +397,10 @@ func (f *Forge) TestHook(ctx context.Context, repository, id string) error {
 		return task.Errorf(task.Conflict, "Gitea tests a webhook with the last commit, and %s has none", repository)
 	}
 	return err
+}
+
+// LastDelivery tells nothing: Gitea's interface does not.
+func (f *Forge) LastDelivery(_ context.Context, repository, _ string) (forge.HookDelivery, error) {
+	_, err := repositoryPath(repository)
+	return forge.HookDelivery{}, err
 }

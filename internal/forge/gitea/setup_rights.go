@@ -34,7 +34,7 @@ const invalidBody = `[]`
 // noCommit is the hash of no commit.
 const noCommit = "0000000000000000000000000000000000000000"
 
-// trials are in the order of [forge.NeededRights].
+// trials are in the order of [forge.NeededRights]. Gitea has no right of its own for workflows.
 func trials(repository string) []trial {
 	const (
 		get, post       = http.MethodGet, http.MethodPost
@@ -76,7 +76,7 @@ func (f *Forge) CheckRights(ctx context.Context, repository string) ([]forge.Rig
 		if err != nil {
 			return nil, err
 		}
-		checks = append(checks, withoutPulls(check, found))
+		checks = append(checks, inRepository(check, found))
 	}
 	return checks, nil
 }
@@ -103,17 +103,19 @@ func (f *Forge) seenRepository(ctx context.Context, repository string) (sdk.Repo
 	return *found, nil
 }
 
-// withoutPulls says more of the right to open pull requests where the repository can have none: Gitea
-// then answers as if they were switched off.
-func withoutPulls(check forge.RightCheck, found sdk.Repository) forge.RightCheck {
-	if check.Right != forge.OpenPulls || check.State != forge.RightMissing {
-		return check
-	}
+// inRepository adds to what was found what the repository says of itself. Where it can have no pull
+// requests Gitea answers as if they were switched off. Where only issues are switched off, or are those
+// of another program, it answers with pull requests in place of them.
+func inRepository(check forge.RightCheck, found sdk.Repository) forge.RightCheck {
+	missing := check.State == forge.RightMissing
+	noIssues := found.ID != 0 && (!found.HasIssues || found.ExternalTracker != nil)
 	switch {
-	case found.Empty:
+	case check.Right == forge.OpenPulls && missing && found.Empty:
 		check.Given, check.Found = "a first commit in the repository", "the repository is empty"
-	case found.Mirror:
+	case check.Right == forge.OpenPulls && missing && found.Mirror:
 		check.Given, check.Found = "a repository that is no mirror of another", "the repository is a mirror"
+	case (check.Right == forge.ReadItems || check.Right == forge.CommentOn) && !missing && noIssues:
+		check.State, check.Given, check.Found = forge.RightMissing, "issues that are switched on in the repository", "issues are switched off"
 	}
 	return check
 }

@@ -53,6 +53,8 @@ func TestOnGiteaSetup(t *testing.T) {
 	t.Run("LabelStaysAsItIs", only.labelStaysAsItIs)
 	t.Run("LabelsOfAnOrganisation", only.labelsOfAnOrganisation)
 	t.Run("OtherHooks", only.otherHooks)
+	t.Run("EditedHooks", only.editedHooks)
+	t.Run("HooksAreNotKept", only.hooksAreNotKept)
 }
 
 // setup has tests of what only Gitea does.
@@ -149,8 +151,19 @@ func (s setup) unitsOff(t *testing.T) {
 	admin, _ := f.As(t, name, forge.AdminAccess)
 	owner, short, _ := strings.Cut(name, "/")
 	no := false
-	check[*sdk.Repository](t)(s.server.Client(t, owner).EditRepo(owner, short, sdk.EditRepoOption{HasIssues: &no, HasPullRequests: &no}))
+	check[*sdk.Repository](t)(s.server.Client(t, owner).EditRepo(owner, short, sdk.EditRepoOption{HasIssues: &no}))
 	checks, err := admin.CheckRights(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, right := range []forge.Right{forge.ReadItems, forge.CommentOn} {
+		if got := forgetest.WantRight(t, checks, right, forge.RightMissing); !strings.Contains(got.Given, "switched on in the repository") {
+			t.Errorf("%+v", got)
+		}
+	}
+	forgetest.WantRight(t, checks, forge.OpenPulls, forge.RightGiven)
+	check[*sdk.Repository](t)(s.server.Client(t, owner).EditRepo(owner, short, sdk.EditRepoOption{HasPullRequests: &no}))
+	checks, err = admin.CheckRights(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,6 +262,19 @@ func (s setup) labelsOfAnOrganisation(t *testing.T) {
 	}
 }
 
+// hooksAreNotKept reads webhooks as the server would, behind a proxy that gives answers an ETag.
+func (s setup) hooksAreNotKept(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, s.server, s.server.URL)
+	name := f.Repository(t)
+	kept := &forgetest.Kept{}
+	adapter, err := gitea.New(gitea.Options{URL: s.server.URL, Token: s.server.ScopedToken(t, f.owner, documented...), HTTP: kept.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forgetest.HooksAreNotKept(t, adapter, kept, name)
+}
+
 // otherHooks leaves out what is sent to a chat: its address is a secret.
 func (s setup) otherHooks(t *testing.T) {
 	t.Parallel()
@@ -279,9 +305,37 @@ func (s setup) otherHooks(t *testing.T) {
 	if _, err := admin.EditHook(ctx, name, strconv.FormatInt(chat.ID, 10), post); task.CodeOf(err) != task.NotFound {
 		t.Errorf("the webhook of a chat was changed: %v", err)
 	}
+	if err := admin.DeleteHook(ctx, name, strconv.FormatInt(chat.ID, 10)); err != nil {
+		t.Error(err)
+	}
 	check[*sdk.Hook](t)(s.server.Client(t, owner).GetRepoHook(owner, short, chat.ID))
 	insecure := forge.HookPost{URL: "https://toryo.example/x", Secret: "x", Insecure: true}
 	if _, err := admin.CreateHook(ctx, name, insecure); task.CodeOf(err) != task.Unsupported {
 		t.Errorf("a webhook without a check of the certificate: %v", err)
+	}
+}
+
+// editedHooks keep what people have set on them, although another webhook takes their place.
+func (s setup) editedHooks(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	f := newFixture(t, s.server, s.server.URL)
+	name := f.Repository(t)
+	admin, _ := f.As(t, name, forge.AdminAccess)
+	owner, short, _ := strings.Cut(name, "/")
+	filtered := check[*sdk.Hook](t)(s.server.Client(t, owner).CreateRepoHook(owner, short, sdk.CreateHookOption{
+		Type: sdk.HookTypeGitea, Events: []string{"issues"}, BranchFilter: "main", AuthorizationHeader: "Bearer of-the-test",
+		Config: map[string]string{"url": "https://toryo.example/y", "content_type": "json"},
+	}))
+	edited, err := admin.EditHook(ctx, name, strconv.FormatInt(filtered.ID, 10), forge.HookPost{URL: "https://toryo.example/x", Secret: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := strconv.ParseInt(edited.ID, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := check[*sdk.Hook](t)(s.server.Client(t, owner).GetRepoHook(owner, short, id)); now.BranchFilter != "main" || now.AuthorizationHeader != "Bearer of-the-test" {
+		t.Errorf("the webhook has become %+v", now)
 	}
 }

@@ -67,9 +67,6 @@ func (f *Forge) FindComment(ctx context.Context, key task.Key, marker forge.Mark
 	return forge.FindOwnComment(ctx, f, key, marker)
 }
 
-// labelColor is the colour of the labels that we create.
-const labelColor = "1d76db"
-
 // AddLabel puts a label on an item. Gitea passes over the name of a label that
 // does not exist; then it is created.
 func (f *Forge) AddLabel(ctx context.Context, key task.Key, name string) error {
@@ -89,7 +86,7 @@ func (f *Forge) AddLabel(ctx context.Context, key task.Key, name string) error {
 	if there, err := add(); err != nil || there {
 		return err
 	}
-	if _, err := f.newLabel(ctx, key.Repository, forge.Label{Name: name, Color: labelColor}); err != nil {
+	if _, err := f.newLabel(ctx, key.Repository, forge.Label{Name: name, Color: forge.DefaultLabelColor}); err != nil {
 		return err
 	}
 	there, err := add()

@@ -138,6 +138,17 @@ func (t *appTokens) refused(token string) {
 	}
 }
 
+// renew forgets the token as well. It is for those who want to know what the installation may do: a
+// token keeps the permissions that it was made with.
+func (t *appTokens) renew(ctx context.Context) error {
+	if t.turn.Lock(ctx) != nil {
+		return callError(ctx.Err(), "get a token of the GitHub App")
+	}
+	defer t.turn.Unlock()
+	t.until = time.Time{}
+	return nil
+}
+
 // asserting gives the token by which the App itself signs.
 type asserting struct{ of *appTokens }
 

@@ -200,7 +200,7 @@ func passes(item forge.Item, query forge.Query) bool {
 // hasLabels compares as GitHub does, without regard to case.
 func hasLabels(item forge.Item, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(label string) bool {
-		return !slices.ContainsFunc(item.Labels, func(has string) bool { return strings.EqualFold(has, label) })
+		return !slices.ContainsFunc(item.Labels, func(has string) bool { return forge.SameLabel(task.GitHub, has, label) })
 	})
 }
 

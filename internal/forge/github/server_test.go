@@ -30,6 +30,8 @@ type server struct {
 	state    string // of pull requests that could be merged; "" means clean
 	only     string // the one method by which they are merged; "" means each
 	noRuns   bool   // check runs may not be read
+	public   bool   // repositories are
+	noIssues bool   // issues are switched off
 
 	scopes map[string]string            // of classic tokens, as GitHub lists them
 	fine   map[string]map[string]string // what fine-grained tokens were given
@@ -263,7 +265,7 @@ func accounts(users []*forgeworld.User) []object {
 func (c *call) repository(repo *forgeworld.Repo) object {
 	owner, name, _ := strings.Cut(repo.Name, "/")
 	return object{
-		"id": repo.ID, "name": name, "full_name": repo.Name, "private": true, "default_branch": "main",
+		"id": repo.ID, "name": name, "full_name": repo.Name, "private": !c.public, "has_issues": !c.noIssues, "default_branch": "main",
 		"html_url": c.URL + "/" + repo.Name, "size": 0, "archived": false, "owner": object{"login": owner},
 		"allow_merge_commit": c.allows("merge"), "allow_squash_merge": c.allows("squash"), "allow_rebase_merge": c.allows("rebase"),
 	}

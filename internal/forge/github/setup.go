@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,16 +21,40 @@ func (f *Forge) Labels(ctx context.Context, repository string) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
+	found, complete, err := limited(forge.MaxLabels, func(page int) ([]*gh.Label, *gh.Response, error) {
+		return f.client.Issues.ListLabels(ctx, at.owner, at.name, &gh.ListOptions{PerPage: perPage, Page: page})
+	})
+	if err != nil {
+		return nil, callError(err, "list the labels of %s", repository)
+	}
+	if !complete {
+		return nil, task.Errorf(task.TooLarge, "%s has more than %d labels", repository, forge.MaxLabels)
+	}
 	var names []string
-	for label, err := range f.client.Issues.ListLabelsIter(ctx, at.owner, at.name, &gh.ListOptions{PerPage: perPage}) {
-		if err != nil {
-			return nil, callError(err, "list the labels of %s", repository)
-		}
-		if names = append(names, label.GetName()); len(names) > forge.MaxLabels {
-			return nil, task.Errorf(task.TooLarge, "%s has more than %d labels", repository, forge.MaxLabels)
-		}
+	for _, label := range found {
+		names = append(names, label.GetName())
 	}
 	return names, nil
+}
+
+// limited returns what a listing has, page by page. It is not complete if it has more than the limit,
+// or too many pages for that.
+func limited[T any](limit int, list func(page int) ([]T, *gh.Response, error)) (all []T, complete bool, err error) {
+	page := 1
+	for range limit / forge.FewestPerPage {
+		got, answer, err := list(page)
+		if err != nil {
+			return nil, false, err
+		}
+		if all = append(all, got...); len(all) > limit {
+			return nil, false, nil
+		}
+		if answer.NextPage == 0 {
+			return all, true, nil
+		}
+		page = answer.NextPage
+	}
+	return nil, false, nil
 }
 
 // CreateLabel creates a label. GitHub refuses one that is there, in small or capital letters.
@@ -73,16 +98,20 @@ func (f *Forge) DeleteLabel(ctx context.Context, repository, name string) error 
 	return nil
 }
 
-// CreateIssue opens an issue. GitHub creates labels that are missing.
+// CreateIssue opens an issue. GitHub creates labels that are missing. It refuses an issue with an
+// assignee who cannot be assigned; if we may not assign at all, it leaves assignees out itself.
 func (f *Forge) CreateIssue(ctx context.Context, repository string, post forge.IssuePost) (forge.Item, error) {
 	at, err := placeOf(repository)
 	if err != nil {
 		return forge.Item{}, err
 	}
 	title, text := post.Texts(repository)
-	issue, _, err := f.client.Issues.Create(ctx, at.owner, at.name, gh.CreateIssueRequest{
-		Title: title, Body: &text, Assignees: post.Assignees, Labels: post.Labels,
-	})
+	request := gh.CreateIssueRequest{Title: title, Body: &text, Assignees: post.Assignees, Labels: post.Labels}
+	issue, _, err := f.client.Issues.Create(ctx, at.owner, at.name, request)
+	if status(err) == http.StatusUnprocessableEntity && len(request.Assignees) > 0 {
+		request.Assignees = nil
+		issue, _, err = f.client.Issues.Create(ctx, at.owner, at.name, request)
+	}
 	if err == nil && issue.GetNumber() == 0 {
 		err = errNonsense
 	}
@@ -107,53 +136,72 @@ func hookOf(found *gh.Hook) forge.Hook {
 	return made
 }
 
-// Hooks returns the webhooks of a repository, with their last deliveries.
+// readHooks reads something about webhooks. The answer is not kept: the address of a webhook may have a
+// secret in it. The SDK's own methods cannot ask for that.
+func (f *Forge) readHooks(ctx context.Context, path string, result any) (*gh.Response, error) {
+	request, err := f.client.NewRequest(ctx, http.MethodGet, path, nil, func(r *http.Request) {
+		r.Header.Set("Cache-Control", "no-store")
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f.client.Do(request, result)
+}
+
+// Hooks returns the webhooks of a repository.
 func (f *Forge) Hooks(ctx context.Context, repository string) ([]forge.Hook, error) {
 	at, err := placeOf(repository)
 	if err != nil {
 		return nil, err
 	}
+	all, complete, err := limited(forge.MaxHooks, func(page int) ([]*gh.Hook, *gh.Response, error) {
+		var found []*gh.Hook
+		answer, err := f.readHooks(ctx, fmt.Sprintf("%s?per_page=%d&page=%d", at.path("hooks"), perPage, page), &found)
+		return found, answer, err
+	})
+	if err != nil {
+		return nil, f.hooksRefused(ctx, repository, err, "list the webhooks of %s", repository)
+	}
+	if !complete {
+		return nil, task.Errorf(task.TooLarge, "%s has more than %d webhooks", repository, forge.MaxHooks)
+	}
 	var hooks []forge.Hook
-	for found, err := range f.client.Repositories.ListHooksIter(ctx, at.owner, at.name, &gh.ListOptions{PerPage: perPage}) {
-		if err != nil {
-			return nil, f.hooksRefused(ctx, repository, err, "list the webhooks of %s", repository)
-		}
-		if found.GetName() != "web" {
-			continue
-		}
-		hook := hookOf(found)
-		if len(hooks) < forge.MaxLastDeliveries && delivered(found) {
-			if err := f.lastDelivery(ctx, at, found.GetID(), &hook); err != nil {
-				return nil, callError(err, "read the deliveries of a webhook of %s", repository)
-			}
-		}
-		if hooks = append(hooks, hook); len(hooks) > forge.MaxHooks {
-			return nil, task.Errorf(task.TooLarge, "%s has more than %d webhooks", repository, forge.MaxHooks)
+	for _, found := range all {
+		if found.GetName() == "web" {
+			hooks = append(hooks, hookOf(found))
 		}
 	}
 	return hooks, nil
 }
 
-// delivered reports whether GitHub knows of a delivery of the webhook.
-func delivered(hook *gh.Hook) bool {
-	return hook.LastResponse["code"] != nil || hook.LastResponse["status"] != "unused"
-}
-
-// lastDelivery fills in the last delivery. Of one that did not reach the server GitHub says why, and
-// gives a status of its own invention; of an answer that it does not like, which status that was.
-func (f *Forge) lastDelivery(ctx context.Context, at place, id int64, hook *forge.Hook) error {
-	found, _, err := f.client.Repositories.ListHookDeliveries(ctx, at.owner, at.name, id, &gh.ListCursorOptions{PerPage: 1})
-	if status(err) == http.StatusNotFound {
-		return nil // a server that is too old
+// LastDelivery tells how the last delivery of a webhook went. Of one that did not reach the server
+// GitHub says why, and gives a status of its own invention; of an answer that it does not like, which
+// status that was. Servers that are too old, and tokens that may not read it, find nothing.
+func (f *Forge) LastDelivery(ctx context.Context, repository, id string) (last forge.HookDelivery, err error) {
+	at, err := placeOf(repository)
+	if err != nil {
+		return last, err
 	}
-	if err != nil || len(found) == 0 {
-		return err
+	hook, err := hookNumber(id)
+	if err != nil {
+		return last, nil //nolint:nilerr // there is no such webhook, so nothing was delivered
 	}
-	hook.LastAt = timeOf(found[0].GetDeliveredAt())
+	var found []*gh.HookDelivery
+	if _, err := f.readHooks(ctx, at.path("hooks", hook, "deliveries")+"?per_page=1", &found); err != nil {
+		err = callError(err, "read the deliveries of a webhook of %s", repository)
+		if code := task.CodeOf(err); code == task.NotFound || code == task.Forbidden {
+			err = nil
+		}
+		return last, err
+	}
+	if len(found) == 0 {
+		return last, nil
+	}
+	last.At = timeOf(found[0].GetDeliveredAt())
 	if said := found[0].GetStatus(); said == "OK" || strings.HasPrefix(said, "Invalid HTTP Response") {
-		hook.LastStatus = found[0].GetStatusCode()
+		last.Status = found[0].GetStatusCode()
 	}
-	return nil
+	return last, nil
 }
 
 // hooksRefused makes the error of a call about webhooks. To those who may not see them GitHub says
@@ -197,7 +245,7 @@ func (f *Forge) CreateHook(ctx context.Context, repository string, post forge.Ho
 	made, _, err := f.client.Repositories.CreateHook(ctx, at.owner, at.name, &gh.Hook{
 		Config: hookConfig(post), Events: events, Active: &active,
 	})
-	if err == nil && made.GetID() == 0 {
+	if err = post.Hide(err); err == nil && made.GetID() == 0 {
 		err = errNonsense
 	}
 	if hasReason(err, "already exists") {
@@ -221,7 +269,8 @@ func hookNumber(id string) (int64, error) {
 // noHook makes the error of a call about one webhook. If we see the others, it is missing.
 func (f *Forge) noHook(ctx context.Context, repository, id string, at place, err error, what string) error {
 	if status(err) == http.StatusNotFound {
-		if _, _, listErr := f.client.Repositories.ListHooks(ctx, at.owner, at.name, &gh.ListOptions{PerPage: 1}); listErr == nil {
+		var others []*gh.Hook
+		if _, listErr := f.readHooks(ctx, at.path("hooks")+"?per_page=1", &others); listErr == nil {
 			return callError(err, what+" the webhook %s of %s", id, repository)
 		}
 	}
@@ -246,7 +295,7 @@ func (f *Forge) EditHook(ctx context.Context, repository, id string, post forge.
 	edited, _, err := f.client.Repositories.EditHook(ctx, at.owner, at.name, hook, &gh.Hook{
 		Config: hookConfig(post), Events: events, Active: &active,
 	})
-	if err == nil && edited.GetID() != hook {
+	if err = post.Hide(err); err == nil && edited.GetID() != hook {
 		err = errNonsense
 	}
 	if err != nil {

@@ -39,6 +39,7 @@ var finePermissions = map[string]string{
 	"GET /branches": "contents:read", "POST /git/refs": "contents:write", "GET /issues": "issues:read", "POST /issues": "issues:write",
 	"GET /pulls": "pull_requests:read", "POST /pulls": "pull_requests:write", "POST /statuses/{sha}": "statuses:write",
 	"GET /commits/{ref}/check-runs": "checks:read", "GET /actions/runs": "actions:read", "POST /hooks": "repository_hooks:write",
+	"GET /hooks": "repository_hooks:read", "GET /hooks/{hook_id}/deliveries": "repository_hooks:read",
 }
 
 // mayDo reports whether a fine-grained token was given what a route needs.
@@ -74,13 +75,15 @@ func createIssue(c *call) reply {
 	if strings.TrimSpace(post.Title) == "" || post.Milestone != 0 {
 		return refusal(422, "Validation Failed", object{"resource": "Issue", "field": "title", "code": "missing_field"})
 	}
-	item := c.repo.NewItem(task.Issue, c.user, post.Title, post.Body)
 	var users []*forgeworld.User
 	for _, login := range post.Assignees {
-		if user := c.world.User(login); user != nil && c.repo.Access[user] != forge.NoAccess {
-			users = append(users, user)
+		user := c.world.User(login)
+		if user == nil || c.repo.Access[user] == forge.NoAccess {
+			return refusal(422, "Validation Failed", object{"value": login, "resource": "Issue", "field": "assignees", "code": "invalid"})
 		}
+		users = append(users, user)
 	}
+	item := c.repo.NewItem(task.Issue, c.user, post.Title, post.Body)
 	item.Assign(c.user, users...)
 	for _, label := range post.Labels {
 		item.AddLabel(c.user, label)

@@ -19,7 +19,8 @@ import (
 // Such a request never changes anything. Where it is a write it lacks what GitHub cannot do without,
 // for two reasons each: a reference without a place, to an object of zeros; an issue without a title,
 // for a milestone that cannot be; a pull request without branches; a status of a commit of zeros; a
-// webhook of a kind that there is not, without an address. GitHub looks at permissions first.
+// webhook of a kind that there is not, without an address. GitHub looks at permissions first. Without a
+// method there is no such request.
 type permission struct {
 	name   string // as on the page on which it is given
 	write  bool
@@ -47,7 +48,9 @@ var (
 		name: "Contents", write: true, of: (*gh.InstallationPermissions).GetContents,
 		method: http.MethodPost, path: []any{"git", "refs"}, body: object{"ref": "toryo", "sha": noCommit},
 	}
-	readIssues = permission{
+	// Whether a token has it cannot be tried without a commit.
+	writeWorkflows = permission{name: "Workflows", write: true, of: (*gh.InstallationPermissions).GetWorkflows}
+	readIssues     = permission{
 		name: "Issues", of: (*gh.InstallationPermissions).GetIssues,
 		method: http.MethodGet, path: []any{"issues"}, query: "?per_page=1",
 	}
@@ -118,17 +121,19 @@ type need struct {
 }
 
 // needs are what gives the rights within a repository. Comments on pull requests are those of issues,
-// so that the permission for issues is enough.
+// so that the permission for issues is enough. The scope write:repo_hook creates webhooks and does not
+// delete them, so that it is not enough.
 var needs = map[forge.Right]need{
-	forge.ReadCode:    {[]permission{readContents}, readRole, []string{"repo"}, nil},
-	forge.Push:        {[]permission{writeContents}, writeRole, []string{"repo"}, []string{"public_repo", "repo"}},
-	forge.ReadItems:   {[]permission{readIssues, readPulls}, readRole, []string{"repo"}, nil},
-	forge.CommentOn:   {[]permission{writeIssues}, readRole, []string{"repo"}, []string{"public_repo", "repo"}},
-	forge.LabelItems:  {[]permission{writeIssues}, triageRole, []string{"repo"}, []string{"public_repo", "repo"}},
-	forge.OpenPulls:   {[]permission{writePulls}, writeRole, []string{"repo"}, []string{"public_repo", "repo"}},
-	forge.SetStatuses: {[]permission{writeStatuses}, writeRole, []string{"repo", "repo:status"}, []string{"public_repo", "repo", "repo:status"}},
-	forge.ReadChecks:  {[]permission{readChecks, readActions}, readRole, []string{"repo"}, nil},
-	forge.ManageHooks: {[]permission{writeHooks}, adminRole, []string{"admin:repo_hook", "write:repo_hook", "repo"}, []string{"admin:repo_hook", "write:repo_hook", "repo"}},
+	forge.ReadCode:      {[]permission{readContents}, readRole, []string{"repo"}, nil},
+	forge.Push:          {[]permission{writeContents}, writeRole, []string{"repo"}, []string{"public_repo", "repo"}},
+	forge.PushWorkflows: {[]permission{writeWorkflows}, writeRole, []string{"workflow"}, []string{"workflow"}},
+	forge.ReadItems:     {[]permission{readIssues, readPulls}, readRole, []string{"repo"}, nil},
+	forge.CommentOn:     {[]permission{writeIssues}, readRole, []string{"repo"}, []string{"public_repo", "repo"}},
+	forge.LabelItems:    {[]permission{writeIssues}, triageRole, []string{"repo"}, []string{"public_repo", "repo"}},
+	forge.OpenPulls:     {[]permission{writePulls}, writeRole, []string{"repo"}, []string{"public_repo", "repo"}},
+	forge.SetStatuses:   {[]permission{writeStatuses}, writeRole, []string{"repo", "repo:status"}, []string{"public_repo", "repo", "repo:status"}},
+	forge.ReadChecks:    {[]permission{readChecks, readActions}, readRole, []string{"repo"}, nil},
+	forge.ManageHooks:   {[]permission{writeHooks}, adminRole, []string{"admin:repo_hook", "repo"}, []string{"admin:repo_hook", "public_repo", "repo"}},
 }
 
 // CheckRights says what we may do in a repository. Of an App GitHub tells what its installation was
@@ -146,10 +151,11 @@ func (f *Forge) CheckRights(ctx context.Context, repository string) ([]forge.Rig
 	if err == nil && !sameRepository(found.GetFullName(), repository) {
 		err = errNonsense
 	}
-	if err = callErrorOrNil(err, "read the repository %s", repository); task.CodeOf(err) == task.NotFound {
-		return nil, task.Wrap(task.NotFound, err, "GitHub shows us no repository "+repository).WithHint("%s", f.howToSee(scopes))
-	}
 	if err != nil {
+		err = callError(err, "read the repository %s", repository)
+		if task.CodeOf(err) == task.NotFound {
+			err = task.Wrap(task.NotFound, err, "GitHub shows us no repository "+repository).WithHint("%s", f.howToSee(scopes))
+		}
 		return nil, err
 	}
 	look := &rightsLook{forge: f, at: at, repository: found, scopes: scopes, tried: map[string]trialResult{}}
@@ -162,13 +168,6 @@ func (f *Forge) CheckRights(ctx context.Context, repository string) ([]forge.Rig
 		checks = append(checks, check)
 	}
 	return checks, nil
-}
-
-func callErrorOrNil(err error, what string, args ...any) error {
-	if err == nil {
-		return nil
-	}
-	return callError(err, what, args...)
 }
 
 // howToSee is what to do about a repository that is not shown to us.
@@ -189,6 +188,9 @@ func (f *Forge) checkSelf(ctx context.Context) (check forge.RightCheck, scopes [
 	check = forge.RightCheck{Right: forge.ReadSelf, State: forge.RightGiven, Given: "a token of an account"}
 	if f.app != nil {
 		check.Given = "the private key of the App"
+		if err := f.app.renew(ctx); err != nil {
+			return check, nil, err
+		}
 		_, err := f.Self(ctx)
 		return check, nil, err
 	}
@@ -250,7 +252,19 @@ type trialResult struct {
 	found string
 }
 
+// check says whether we have a right. Where issues are switched off, as in forks, nobody has one to
+// them.
 func (l *rightsLook) check(ctx context.Context, right forge.Right) (forge.RightCheck, error) {
+	check, err := l.checkAccount(ctx, right)
+	issues := l.repository.HasIssues
+	if err == nil && check.State != forge.RightMissing && issues != nil && !*issues && (right == forge.ReadItems || right == forge.CommentOn) {
+		check.State, check.Given, check.Found = forge.RightMissing, "issues that are switched on in the repository", "issues are switched off"
+	}
+	return check, err
+}
+
+// checkAccount says whether our account and token have a right.
+func (l *rightsLook) checkAccount(ctx context.Context, right forge.Right) (forge.RightCheck, error) {
 	need := needs[right]
 	check := forge.RightCheck{Right: right, State: forge.RightMissing}
 	if l.repository.GetArchived() && need.writes() {
@@ -375,6 +389,9 @@ func (l *rightsLook) missing(one permission) string {
 func (l *rightsLook) tryOne(ctx context.Context, one permission) (trialResult, error) {
 	if known, tried := l.tried[one.String()]; tried {
 		return known, nil
+	}
+	if one.method == "" {
+		return trialResult{forge.RightUnknown, "it cannot be tried without a change"}, nil
 	}
 	err := l.forge.do(ctx, one.method, l.at.path(one.path...)+one.query, one.body, nil)
 	result := trialResult{state: forge.RightUnknown}

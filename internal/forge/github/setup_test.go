@@ -3,9 +3,7 @@ package github_test
 import (
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,6 +81,7 @@ func TestRightsOfAClassicToken(t *testing.T) {
 	all := map[forge.Right]string{
 		forge.ReadCode: "repo", forge.Push: "repo", forge.ReadItems: "repo", forge.CommentOn: "repo", forge.LabelItems: "repo",
 		forge.OpenPulls: "repo", forge.SetStatuses: "repo:status", forge.ReadChecks: "repo", forge.ManageHooks: hooks,
+		forge.PushWorkflows: "the scope workflow",
 	}
 	without := func(rights ...forge.Right) map[forge.Right]string {
 		left := maps.Clone(all)
@@ -92,12 +91,39 @@ func TestRightsOfAClassicToken(t *testing.T) {
 		return left
 	}
 	for scopes, missing := range map[string]map[forge.Right]string{
-		"repo":                         {},
+		"repo":                         {forge.PushWorkflows: "the scope workflow"},
 		"gist, repo, workflow":         {},
 		"":                             all,
 		"public_repo":                  all,
 		"read:user, repo:status":       without(forge.SetStatuses),
-		"write:repo_hook, repo:status": without(forge.SetStatuses, forge.ManageHooks),
+		"admin:repo_hook, repo:status": without(forge.SetStatuses, forge.ManageHooks),
+		"write:repo_hook":              all, // with which webhooks cannot be deleted
+	} {
+		adapter := f.with(t, admin, "ghp_"+scopes, scopes, nil)
+		checks, err := adapter.CheckRights(t.Context(), repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantRights(t, scopes, checks, missing)
+	}
+}
+
+// In a public repository everybody reads, and less is enough of a token, for webhooks too.
+func TestRightsInAPublicRepository(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	f.server.public = true
+	repository := f.Repository(t)
+	admin := f.Person(t, repository, forge.AdminAccess)
+	writes := map[forge.Right]string{
+		forge.Push: "public_repo", forge.CommentOn: "public_repo", forge.LabelItems: "public_repo",
+		forge.OpenPulls: "public_repo", forge.SetStatuses: "public_repo", forge.ManageHooks: "public_repo",
+		forge.PushWorkflows: "the scope workflow",
+	}
+	withoutHooks := maps.Clone(writes)
+	delete(withoutHooks, forge.ManageHooks)
+	for scopes, missing := range map[string]map[forge.Right]string{
+		"public_repo, workflow": {}, "": writes, "write:repo_hook": writes, "admin:repo_hook": withoutHooks,
 	} {
 		adapter := f.with(t, admin, "ghp_"+scopes, scopes, nil)
 		checks, err := adapter.CheckRights(t.Context(), repository)
@@ -143,6 +169,7 @@ func TestRightsOfAFineGrainedToken(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantRights(t, permission, checks, missing)
+		forgetest.WantRight(t, checks, forge.PushWorkflows, forge.RightUnknown) // it cannot be tried
 		for _, check := range checks {
 			if check.State == forge.RightMissing && check.Found != "Resource not accessible by personal access token" {
 				t.Errorf("%s: GitHub is said to have said %q", permission, check.Found)
@@ -164,25 +191,33 @@ func TestRightsOfAnInstallation(t *testing.T) {
 	fixture := newApp(t, s, proxy.URL, time.Hour)
 	repository := fixture.Repository(t)
 	setup := fixture.Forge().(forge.Setup)
-	token := `{"token": "ghs_of_the_app", "expires_at": "` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `", "permissions": ` +
-		`{"metadata": "read", "contents": "write", "issues": "read", "pull_requests": "write", "statuses": "write", "checks": "read"}}`
-	fixture.World.Lock()
-	fixture.World.Tokens["ghs_of_the_app"] = fixture.Bot
-	fixture.World.Unlock()
-	proxy.Next(http.MethodPost, "/access_tokens", testkit.Respond(201, map[string]string{"Content-Type": "application/json"}, token))
+	installed := func(token, permissions string) {
+		fixture.World.Lock()
+		defer fixture.World.Unlock()
+		fixture.World.Tokens[token] = fixture.Bot
+		body := `{"token": "` + token + `", "expires_at": "` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `", "permissions": ` + permissions + `}`
+		proxy.Next(http.MethodPost, "/access_tokens", testkit.Respond(201, map[string]string{"Content-Type": "application/json"}, body))
+	}
+	installed("ghs_of_the_app", `{"metadata": "read", "contents": "write", "issues": "read", "pull_requests": "write", "statuses": "write", "checks": "read"}`)
 	checks, err := setup.CheckRights(t.Context(), repository)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantRights(t, "the App", checks, map[forge.Right]string{
 		forge.CommentOn: "Issues: read and write", forge.LabelItems: "Issues: read and write",
-		forge.ReadChecks: "Actions: read", forge.ManageHooks: "Webhooks: read and write",
+		forge.ReadChecks: "Actions: read", forge.ManageHooks: "Webhooks: read and write", forge.PushWorkflows: "Workflows: read and write",
 	})
 	for _, request := range proxy.Requests() {
 		if strings.Contains(request, "/hooks") || strings.Contains(request, "/git/refs") {
 			t.Errorf("it was tried although it was told: %s", request)
 		}
 	}
+	// Somebody gives it more, and it is seen while the token is still good.
+	installed("ghs_with_more", `{"metadata": "read", "contents": "write", "issues": "write", "pull_requests": "write", "statuses": "write", "checks": "read", "actions": "read", "workflows": "write"}`)
+	if checks, err = setup.CheckRights(t.Context(), repository); err != nil {
+		t.Fatal(err)
+	}
+	wantRights(t, "the App with more", checks, map[forge.Right]string{forge.ManageHooks: "Webhooks: read and write"})
 	if _, err := setup.CheckRights(t.Context(), repository+"-not"); task.CodeOf(err) != task.NotFound || !strings.Contains(hintOf(err), "installed") {
 		t.Errorf("a repository without the App: %v", err)
 	}
@@ -229,53 +264,6 @@ func TestRightsWhileGitHubLimits(t *testing.T) {
 	}
 }
 
-// GitHub tells how the last delivery went.
-func TestLastDelivery(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
-	f := newSetupFixture(t)
-	repository := f.Repository(t)
-	admin, _ := f.As(t, repository, forge.AdminAccess)
-	var answer atomic.Int64
-	answer.Store(http.StatusNoContent)
-	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(answer.Load())) }))
-	hook, err := admin.CreateHook(ctx, repository, forge.HookPost{URL: listener.URL, Secret: "secret", Insecure: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	last := func(want int, delivered bool) {
-		t.Helper()
-		hooks, err := admin.Hooks(ctx, repository)
-		if err != nil || len(hooks) != 1 || hooks[0].LastAt.IsZero() == delivered || hooks[0].LastStatus != want {
-			t.Errorf("webhooks %+v, %v, want the status %d", hooks, err, want)
-		}
-	}
-	test := func() {
-		t.Helper()
-		if err := admin.TestHook(ctx, repository, hook.ID); err != nil {
-			t.Fatal(err)
-		}
-	}
-	last(0, false)
-	test()
-	last(http.StatusNoContent, true)
-	answer.Store(http.StatusUnauthorized)
-	test()
-	last(http.StatusUnauthorized, true)
-	listener.Close()
-	test()
-	last(0, true) // nobody was there
-	f.World.Lock()
-	if made := f.World.Repo(repository).Hooks[0]; made.Secret != "secret" || !made.Insecure {
-		t.Errorf("the webhook is %+v", made)
-	}
-	f.World.Unlock()
-	again := forge.HookPost{URL: listener.URL, Secret: "secret"}
-	if _, err := admin.CreateHook(ctx, repository, again); task.CodeOf(err) != task.Conflict {
-		t.Errorf("the same webhook again: %v", err)
-	}
-}
-
 // Where the scopes of a classic token are not told, it is tried. That issues are switched off says
 // nothing of the token.
 func TestRightsThatAreNotTold(t *testing.T) {
@@ -302,6 +290,29 @@ func TestRightsThatAreNotTold(t *testing.T) {
 	}
 }
 
+// Issues that are switched off can be neither read nor commented on, whatever the token may do.
+func TestRightsWithoutIssues(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	f.server.noIssues = true
+	repository := f.Repository(t)
+	admin := f.Person(t, repository, forge.AdminAccess)
+	every := map[string]string{
+		"contents": "write", "issues": "write", "pull_requests": "write", "statuses": "write", "checks": "read", "actions": "read", "repository_hooks": "write",
+	}
+	for name, adapter := range map[string]*github.Forge{
+		"a classic token":      f.with(t, admin, "ghp_of_the_test", "repo, workflow", nil),
+		"a fine-grained token": f.with(t, admin, "github_pat_of_the_test", "", every),
+	} {
+		checks, err := adapter.CheckRights(t.Context(), repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const on = "issues that are switched on"
+		wantRights(t, name, checks, map[forge.Right]string{forge.ReadItems: on, forge.CommentOn: on})
+	}
+}
+
 // What cannot be given to a fine-grained token is not asked for without a word, and who may not see
 // webhooks is told what is missing.
 func TestWhatAFineGrainedTokenLacks(t *testing.T) {
@@ -320,6 +331,9 @@ func TestWhatAFineGrainedTokenLacks(t *testing.T) {
 	_, err = adapter.CreateHook(t.Context(), repository, forge.HookPost{URL: "https://toryo.example/x", Secret: "the secret"})
 	if task.CodeOf(err) != task.Forbidden || !strings.Contains(hintOf(err), "Webhooks: read and write") {
 		t.Errorf("a webhook without the permission: %v", err)
+	}
+	if last, err := adapter.LastDelivery(t.Context(), repository, "1"); err != nil || last != (forge.HookDelivery{}) {
+		t.Errorf("the last delivery without the permission: %+v, %v", last, err)
 	}
 }
 

@@ -96,7 +96,7 @@ func (f *Forge) CheckLog(ctx context.Context, repository string, check forge.Che
 		return "", task.Errorf(task.NotFound, "GitLab has no log of the check %q", check.Name)
 	}
 	path := fmt.Sprintf("projects/%s/jobs/%d/trace", gl.PathEscape(repository), job)
-	request, err := f.client.NewRequest(http.MethodGet, path, nil, []gl.RequestOptionFunc{in(ctx), gl.WithHeader("Cache-Control", "no-store")})
+	request, err := f.client.NewRequest(http.MethodGet, path, nil, []gl.RequestOptionFunc{in(ctx), noStore})
 	if err != nil {
 		return "", callError(err, "read the log of the check %q in %s", check.Name, repository)
 	}

@@ -145,9 +145,12 @@ func pages[T any](ctx context.Context, list func(options ...gl.RequestOptionFunc
 	})
 }
 
+// noStore asks that the answer is not kept.
+var noStore = gl.WithHeader("Cache-Control", "no-store")
+
 // do makes a request for which the SDK has no method.
-func (f *Forge) do(ctx context.Context, method, path string, body, result any) error {
-	request, err := f.client.NewRequest(method, path, body, []gl.RequestOptionFunc{in(ctx)})
+func (f *Forge) do(ctx context.Context, method, path string, body, result any, options ...gl.RequestOptionFunc) error {
+	request, err := f.client.NewRequest(method, path, body, append(options, in(ctx)))
 	if err != nil {
 		return err
 	}

@@ -111,6 +111,7 @@ func lacks(project *gl.Project) forge.Rights {
 	return lacksAt(level)
 }
 
+// lacksAt says what may not be done with a level, by the same rules as [Forge.CheckRights].
 func lacksAt(level gl.AccessLevelValue) forge.Rights {
-	return forge.Rights{Push: level < gl.DeveloperPermissions, Label: level < gl.PlannerPermissions}
+	return forge.Rights{Push: level < needs[forge.Push].level, Label: level < needs[forge.LabelItems].level}
 }

@@ -21,7 +21,7 @@ func TestRightsByLevel(t *testing.T) {
 		`{}`: {},
 		`{"permissions": {"project_access": null, "group_access": null}}`:                                   {},
 		`{"permissions": {"project_access": {"access_level": 10}, "group_access": null}}`:                   {Push: true, Label: true},
-		`{"permissions": {"project_access": {"access_level": 20}, "group_access": null}}`:                   {Push: true},
+		`{"permissions": {"project_access": {"access_level": 20}, "group_access": null}}`:                   {Push: true, Label: true},
 		`{"permissions": {"project_access": {"access_level": 10}, "group_access": {"access_level": 30}}}`:   {},
 		`{"permissions": {"project_access": {"access_level": 40}, "group_access": null}, "archived": true}`: forge.AllRights,
 	} {

@@ -34,6 +34,7 @@ type server struct {
 	mergeStatus  string           // of merge requests that could be merged; "" means mergeable
 	refuses      int              // the status with which a merge is refused; 0 means that it is not
 	noApprovedAt bool             // approvals come without their time, as of older servers
+	switchedOff  string           // what is switched off in projects, such as "issues"
 	oldServer    bool             // it tells nothing of tokens and deliveries, and tests no webhooks
 
 	scopes  map[string][]string // of tokens; those that are not here have the scope api
@@ -310,10 +311,14 @@ func people(users []*forgeworld.User) []object {
 }
 
 func (c *call) project(repo *forgeworld.Repo) object {
-	return object{
+	made := object{
 		"id": repo.ID, "path_with_namespace": repo.Name, "default_branch": "main", "visibility": "private",
 		"web_url": c.URL + "/" + repo.Name, "archived": false, "empty_repo": repo.Branch(c.t, "main") == "",
 	}
+	if c.switchedOff != "" {
+		made[c.switchedOff+"_access_level"] = "disabled"
+	}
+	return made
 }
 
 func texts(names []string) []string { return append([]string{}, names...) }

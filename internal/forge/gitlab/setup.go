@@ -2,6 +2,7 @@ package gitlab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -32,19 +33,24 @@ func (f *Forge) labels(ctx context.Context, repository, search string, ofGroups 
 	})
 }
 
-// limitedPages returns everything of a listing, page by page. One with more than the limit is
-// TooLarge.
+// errTooManyPages says that a listing has more pages than it can have.
+var errTooManyPages = errors.New("the listing has too many pages")
+
+// limitedPages is [pages] for a listing that may not be larger than the limit, or have too many pages
+// for that: then it is TooLarge.
 func limitedPages[T any](ctx context.Context, limit int, what string, list func(options ...gl.RequestOptionFunc) ([]T, *gl.Response, error)) ([]T, error) {
-	var all []T
-	for one, err := range gl.Scan2(func(page gl.PaginationOptionFunc) ([]T, *gl.Response, error) {
+	asked := 0
+	all, err := gl.ScanAndCollectN(func(page gl.PaginationOptionFunc) ([]T, *gl.Response, error) {
+		if asked++; asked > limit/forge.FewestPerPage {
+			return nil, nil, errTooManyPages
+		}
 		return list(in(ctx), page)
-	}) {
-		if err != nil {
-			return nil, callError(err, "%s", what)
-		}
-		if all = append(all, one); len(all) > limit {
-			return nil, task.Errorf(task.TooLarge, "cannot %s: there are more than %d", what, limit)
-		}
+	}, limit+1)
+	switch {
+	case errors.Is(err, errTooManyPages) || len(all) > limit:
+		return nil, task.Errorf(task.TooLarge, "cannot %s: there are more than %d", what, limit)
+	case err != nil:
+		return nil, callError(err, "%s", what)
 	}
 	return all, nil
 }
@@ -111,7 +117,8 @@ func (f *Forge) DeleteLabel(ctx context.Context, repository, name string) error 
 	return nil
 }
 
-// CreateIssue opens an issue. GitLab creates labels that are missing.
+// CreateIssue opens an issue. GitLab creates labels that are missing, and leaves out accounts that
+// cannot be assigned.
 func (f *Forge) CreateIssue(ctx context.Context, repository string, post forge.IssuePost) (forge.Item, error) {
 	if err := checkRepository(repository); err != nil {
 		return forge.Item{}, err
@@ -127,10 +134,9 @@ func (f *Forge) CreateIssue(ctx context.Context, repository string, post forge.I
 		if err != nil {
 			return forge.Item{}, err
 		}
-		if !found {
-			return forge.Item{}, task.Errorf(task.Invalid, "GitLab has no account called %s", login)
+		if found {
+			assignees = append(assignees, who.id)
 		}
-		assignees = append(assignees, who.id)
 	}
 	title, text := post.Texts(repository)
 	options := gl.CreateIssueOptions{Title: &title, Description: &text, Labels: labelsOption(post.Labels)}
@@ -196,7 +202,8 @@ func hooksPath(repository string) string {
 	return fmt.Sprintf("projects/%s/hooks", gl.PathEscape(repository))
 }
 
-// Hooks returns the webhooks of a project, with their last deliveries.
+// Hooks returns the webhooks of a project. What is read of webhooks is not
+// kept anywhere: their addresses may have secrets in them.
 func (f *Forge) Hooks(ctx context.Context, repository string) ([]forge.Hook, error) {
 	if err := checkRepository(repository); err != nil {
 		return nil, err
@@ -204,30 +211,30 @@ func (f *Forge) Hooks(ctx context.Context, repository string) ([]forge.Hook, err
 	options := gl.ListProjectHooksOptions{}
 	options.PerPage = perPage
 	found, err := limitedPages(ctx, forge.MaxHooks, "list the webhooks of "+repository, func(page ...gl.RequestOptionFunc) ([]*gl.ProjectHook, *gl.Response, error) {
-		return f.client.Projects.ListProjectHooks(repository, &options, page...)
+		return f.client.Projects.ListProjectHooks(repository, &options, append(page, noStore)...)
 	})
 	if err != nil {
 		return nil, err
 	}
 	var hooks []forge.Hook
-	for i, one := range found {
-		if one == nil {
-			continue
+	for _, one := range found {
+		if one != nil {
+			hooks = append(hooks, hookOf(one))
 		}
-		hook := hookOf(one)
-		if i < forge.MaxLastDeliveries {
-			if err := f.lastDelivery(ctx, repository, one.ID, &hook); err != nil {
-				return nil, callError(err, "read the deliveries of a webhook of %s", repository)
-			}
-		}
-		hooks = append(hooks, hook)
 	}
 	return hooks, nil
 }
 
-// lastDelivery fills in the last delivery, which older servers do not tell. The status of one that
-// did not reach the server is a text.
-func (f *Forge) lastDelivery(ctx context.Context, repository string, id int64, hook *forge.Hook) error {
+// LastDelivery tells how the last delivery of a webhook went, which older servers do not. The status of
+// one that did not reach the server is a text.
+func (f *Forge) LastDelivery(ctx context.Context, repository, id string) (last forge.HookDelivery, err error) {
+	if err := checkRepository(repository); err != nil {
+		return last, err
+	}
+	hook, err := hookNumber(id)
+	if err != nil {
+		return last, nil //nolint:nilerr // there is no such webhook, so nothing was delivered
+	}
 	var events []struct {
 		Status string     `json:"response_status"`
 		At     *time.Time `json:"created_at"`
@@ -235,16 +242,18 @@ func (f *Forge) lastDelivery(ctx context.Context, repository string, id int64, h
 	page := struct {
 		PerPage int `url:"per_page"`
 	}{1}
-	err := f.do(ctx, http.MethodGet, fmt.Sprintf("%s/%d/events", hooksPath(repository), id), page, &events)
+	err = f.do(ctx, http.MethodGet, fmt.Sprintf("%s/%d/events", hooksPath(repository), hook), page, &events, noStore)
 	if code := status(err); code == http.StatusNotFound || code == http.StatusForbidden || code == http.StatusBadRequest {
-		return nil
+		return last, nil
 	}
-	if err != nil || len(events) == 0 {
-		return err
+	if err != nil {
+		return last, callError(err, "read the deliveries of a webhook of %s", repository)
 	}
-	hook.LastAt = timeOf(events[0].At)
-	hook.LastStatus, _ = strconv.Atoi(events[0].Status) // what is no number is none
-	return nil
+	if len(events) > 0 {
+		last.At = timeOf(events[0].At)
+		last.Status, _ = strconv.Atoi(events[0].Status) // what is no number is none
+	}
+	return last, nil
 }
 
 // CreateHook creates a webhook.
@@ -271,7 +280,7 @@ func (f *Forge) writeHook(ctx context.Context, method, repository, which string,
 		return forge.Hook{}, err
 	}
 	var made gl.ProjectHook
-	err = f.do(ctx, method, hooksPath(repository)+which, settings, &made)
+	err = post.Hide(f.do(ctx, method, hooksPath(repository)+which, settings, &made))
 	if err == nil && made.ID == 0 {
 		err = errNonsense
 	}
@@ -326,7 +335,7 @@ func (f *Forge) TestHook(ctx context.Context, repository, id string) error {
 		return nil
 	}
 	if status(err) == http.StatusNotFound {
-		if _, _, findErr := f.client.Projects.GetProjectHook(repository, hook, in(ctx)); findErr == nil {
+		if _, _, findErr := f.client.Projects.GetProjectHook(repository, hook, in(ctx), noStore); findErr == nil {
 			return task.Wrap(task.Unsupported, err, "this GitLab is too old to test a webhook for us").
 				WithHint("press Test on the page of the webhook")
 		}

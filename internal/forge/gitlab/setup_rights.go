@@ -2,6 +2,8 @@ package gitlab
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -55,9 +57,14 @@ func roleName(level gl.AccessLevelValue) string {
 // standing is what GitLab tells of our token and of our account in a project.
 type standing struct {
 	scopes  []string    // nil if it does not tell
+	user    *gl.User    // nil if the token does not read it
+	refused string      // what it said then
 	project *gl.Project // nil if the token does not read it
 	known   bool        // whether the level is
 	level   gl.AccessLevelValue
+	// admin says that the account is an administrator, who needs no role. With admin mode, which
+	// GitLab does not tell of, that is so only for tokens with the scope admin_mode.
+	admin bool
 }
 
 // CheckRights says what we may do in a project. GitLab tells the scopes of the token and the role of
@@ -72,7 +79,9 @@ func (f *Forge) CheckRights(ctx context.Context, repository string) ([]forge.Rig
 	}
 	var checks []forge.RightCheck
 	for _, needed := range forge.NeededRights {
-		checks = append(checks, has.check(needed.Right))
+		if need, known := needs[needed.Right]; known {
+			checks = append(checks, has.check(needed.Right, need))
+		}
 	}
 	return checks, nil
 }
@@ -83,6 +92,9 @@ func (f *Forge) standing(ctx context.Context, repository string) (has standing, 
 	}
 	if has.scopes != nil && !slices.Contains(has.scopes, "api") && !slices.Contains(has.scopes, "read_api") {
 		return has, nil // nothing of the project can be read
+	}
+	if err = f.readUser(ctx, &has); err != nil {
+		return standing{}, err
 	}
 	has.project, err = f.project(ctx, repository)
 	if has.scopes == nil && task.CodeOf(err) == task.Forbidden {
@@ -95,18 +107,29 @@ func (f *Forge) standing(ctx context.Context, repository string) (has standing, 
 	if err != nil {
 		return standing{}, err
 	}
-	has.level, has.known, err = f.ownLevel(ctx, repository)
+	err = f.readLevel(ctx, repository, &has)
 	return has, err
 }
 
-// granular is the scope of a fine-grained token. It says nothing: such a token has permissions, of
-// which older servers do not tell.
-const granular = "granular"
+// ownToken is what we read of our token.
+type ownToken struct {
+	Scopes []string `json:"scopes"`
+	// Of a fine-grained token, on newer servers.
+	Granular       bool              `json:"granular"`
+	GranularScopes []json.RawMessage `json:"granular_scopes"`
+}
+
+// fineGrained reports whether the token has permissions in place of scopes. Its one scope says nothing,
+// and older servers do not tell of permissions.
+func (t ownToken) fineGrained() bool {
+	return t.Granular || len(t.GranularScopes) > 0 || len(t.Scopes) == 0 || slices.Contains(t.Scopes, "granular")
+}
 
 // scopes returns the scopes of the token, or nil if GitLab does not tell. For a token that has expired
 // or was revoked it says so.
 func (f *Forge) scopes(ctx context.Context) ([]string, error) {
-	token, _, err := f.client.PersonalAccessTokens.GetSinglePersonalAccessToken(in(ctx))
+	var token ownToken
+	err := f.do(ctx, http.MethodGet, "personal_access_tokens/self", nil, &token)
 	switch code := status(err); {
 	case code == http.StatusUnauthorized && hasReason(err, "expired"):
 		return nil, task.Wrap(task.Unauthorized, callError(err, "find out what the token may do"), "the token for GitLab has expired").
@@ -118,40 +141,69 @@ func (f *Forge) scopes(ctx context.Context) ([]string, error) {
 		return nil, nil
 	case err != nil:
 		return nil, callError(err, "find out what the token may do on GitLab")
-	case token == nil || len(token.Scopes) == 0 || slices.Contains(token.Scopes, granular):
+	case token.fineGrained():
 		return nil, nil
 	}
 	return token.Scopes, nil
 }
 
-// ownLevel returns our role in a project by all ways, as far as it is told. Administrators need none.
-func (f *Forge) ownLevel(ctx context.Context, repository string) (level gl.AccessLevelValue, known bool, err error) {
+// readUser fills in who we are. A fine-grained token may lack the permission for that.
+func (f *Forge) readUser(ctx context.Context, has *standing) error {
 	user, _, err := f.client.Users.CurrentUser(in(ctx))
 	if err == nil && (user == nil || user.ID == 0) {
 		err = errNonsense
 	}
-	if err != nil {
-		return gl.NoPermissions, false, callError(err, "find out who we are on GitLab")
+	if err == nil {
+		has.user = user
+		return nil
 	}
-	if user.IsAdmin {
-		return gl.OwnerPermissions, true, nil
+	coded := callError(err, "find out who we are on GitLab")
+	if task.CodeOf(coded) == task.Forbidden {
+		has.refused = reasonOf(err)
+		return nil
 	}
+	return coded
+}
+
+// reasonOf is what GitLab said in a refusal.
+func reasonOf(err error) string {
+	if refused, ok := errors.AsType[*gl.ErrorResponse](err); ok && refused.Message != "" {
+		return forge.ShortReason(refused.Message)
+	}
+	return forge.ShortReason(err.Error())
+}
+
+// readLevel fills in our role in a project by all ways, as far as it is told.
+func (f *Forge) readLevel(ctx context.Context, repository string, has *standing) error {
+	user := has.user
+	if user == nil {
+		return nil
+	}
+	if user.IsAdmin && slices.Contains(has.scopes, "admin_mode") {
+		has.level, has.known = gl.OwnerPermissions, true
+		return nil
+	}
+	has.admin = user.IsAdmin
 	member, _, err := f.client.ProjectMembers.GetInheritedProjectMember(repository, user.ID, in(ctx))
 	if code := status(err); code == http.StatusNotFound || code == http.StatusForbidden {
-		return gl.NoPermissions, code == http.StatusNotFound, nil // no member, or we may not know
+		has.known = code == http.StatusNotFound // no member, or we may not know
+		if has.admin && has.known && has.project.Visibility == gl.PrivateVisibility {
+			has.level, has.admin = gl.OwnerPermissions, false // it would not be shown to us otherwise
+		}
+		return nil
 	}
 	if err == nil && (member == nil || member.ID != user.ID) {
 		err = errNonsense
 	}
 	if err != nil {
-		return gl.NoPermissions, false, callError(err, "read what we may do in %s", repository)
+		return callError(err, "read what we may do in %s", repository)
 	}
-	return member.AccessLevel, true, nil
+	has.level, has.known = member.AccessLevel, true
+	return nil
 }
 
 // check says whether we have a right.
-func (s standing) check(right forge.Right) forge.RightCheck {
-	need := needs[right]
+func (s standing) check(right forge.Right, need need) forge.RightCheck {
 	check := forge.RightCheck{Right: right, State: forge.RightMissing}
 	if check.Given, check.Found = s.lacks(right, need); check.Given != "" {
 		return check
@@ -161,10 +213,12 @@ func (s standing) check(right forge.Right) forge.RightCheck {
 		check.Given += ", and " + need.role()
 	}
 	// A token that reads the project may still be one that only reads the interface.
-	unsure := s.scopes == nil && (need.writes || right == forge.ReadCode || s.project == nil)
+	unsure := s.scopes == nil && right != forge.ReadSelf && (need.writes || right == forge.ReadCode || s.project == nil)
 	switch {
 	case unsure:
 		check.State, check.Found = forge.RightUnknown, "GitLab does not tell what the token may do"
+	case s.admin && s.level < need.level && s.needsRole(need):
+		check.State, check.Found = forge.RightUnknown, "the account is an administrator, which may not count without the scope admin_mode"
 	case !s.known && s.needsRole(need):
 		check.State, check.Found = forge.RightUnknown, "GitLab does not tell the role of the account"
 	}
@@ -176,19 +230,35 @@ func (s standing) lacks(right forge.Right, need need) (missing, found string) {
 	if s.scopes != nil && !slices.ContainsFunc(need.scopes, func(scope string) bool { return slices.Contains(s.scopes, scope) }) {
 		return need.scope(), "the token has the scopes " + forge.ShortReason(strings.Join(s.scopes, ", "))
 	}
-	if s.project != nil && need.writes && s.project.Archived {
-		return "a project that is not archived", "the project is archived"
+	if right == forge.ReadSelf && s.refused != "" {
+		return need.scope() + ", or of a fine-grained token the permission to read the user", s.refused
 	}
-	if s.project != nil && right == forge.OpenPulls && s.project.MergeRequestsAccessLevel == gl.DisabledAccessControl {
-		return "merge requests that are switched on in the project", "merge requests are switched off"
+	if missing, found := s.switchedOff(right, need); missing != "" {
+		return missing, found
 	}
-	if !s.known || !s.needsRole(need) || s.level >= need.level {
+	if !s.known || s.admin || !s.needsRole(need) || s.level >= need.level {
 		return "", ""
 	}
 	if name := roleName(s.level); name != "" {
 		return need.role(), "the account has the role " + name
 	}
 	return need.role(), "the account is no member of the project"
+}
+
+// switchedOff returns what nobody may do in the project, as lacks does.
+func (s standing) switchedOff(right forge.Right, need need) (missing, found string) {
+	if s.project == nil {
+		return "", ""
+	}
+	switch {
+	case need.writes && s.project.Archived:
+		return "a project that is not archived", "the project is archived"
+	case right == forge.OpenPulls && s.project.MergeRequestsAccessLevel == gl.DisabledAccessControl:
+		return "merge requests that are switched on in the project", "merge requests are switched off"
+	case (right == forge.ReadItems || right == forge.CommentOn) && s.project.IssuesAccessLevel == gl.DisabledAccessControl:
+		return "issues that are switched on in the project", "issues are switched off"
+	}
+	return "", ""
 }
 
 // needsRole reports whether a role is needed for a right.

@@ -1,17 +1,17 @@
 package gitlab_test
 
 import (
+	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/forgetest"
 	"github.com/toryo-dev/toryo/internal/forge/gitlab"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 	"github.com/toryo-dev/toryo/internal/testkit/forgeworld"
 )
 
@@ -158,105 +158,9 @@ func TestSetupOnAnOldServer(t *testing.T) {
 	if err := admin.TestHook(ctx, repository, hook.ID); task.CodeOf(err) != task.Unsupported {
 		t.Errorf("a test: %v", err)
 	}
-	if hooks, err := admin.Hooks(ctx, repository); err != nil || len(hooks) != 1 || !hooks[0].LastAt.IsZero() {
-		t.Errorf("webhooks %+v, %v", hooks, err)
+	if last, err := admin.LastDelivery(ctx, repository, hook.ID); err != nil || last != (forge.HookDelivery{}) {
+		t.Errorf("the last delivery is %+v, %v", last, err)
 	}
-}
-
-// A label of a group is there for every project below it, and is not the project's to delete.
-func TestLabelsOfAGroup(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
-	f := newSetupFixture(t)
-	repository := f.Repository(t)
-	f.World.Lock()
-	f.World.Repo(repository).GroupLabels = []string{"toryo"}
-	f.World.Unlock()
-	writer, _ := f.As(t, repository, forge.WriteAccess)
-	if created, err := writer.CreateLabel(ctx, repository, forge.Label{Name: "toryo"}); created || err != nil {
-		t.Errorf("the label of the group was created again: %v, %v", created, err)
-	}
-	if err := writer.DeleteLabel(ctx, repository, "toryo"); err != nil {
-		t.Error(err)
-	}
-	if labels, err := writer.Labels(ctx, repository); err != nil || !slices.Equal(labels, []string{"toryo"}) {
-		t.Errorf("labels %q, %v", labels, err)
-	}
-}
-
-// Confidential issues and comments are told as well, the certificate is checked, and the secret is sent.
-func TestHookSettings(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
-	f := newSetupFixture(t)
-	repository := f.Repository(t)
-	admin, _ := f.As(t, repository, forge.AdminAccess)
-	made := func() forgeworld.Hook {
-		f.World.Lock()
-		defer f.World.Unlock()
-		return *f.World.Repo(repository).Hooks[0]
-	}
-	hook, err := admin.CreateHook(ctx, repository, forge.HookPost{URL: "https://toryo.example/x", Secret: "secret"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := made()
-	for _, event := range []string{"push_events", "issues_events", "confidential_issues_events", "note_events", "confidential_note_events", "merge_requests_events", "pipeline_events", "job_events"} {
-		if !slices.Contains(now.Events, event) {
-			t.Errorf("%s is not enabled: %q", event, now.Events)
-		}
-	}
-	if now.Secret != "secret" || now.Insecure {
-		t.Errorf("made was %+v", now)
-	}
-	if _, err := admin.EditHook(ctx, repository, hook.ID, forge.HookPost{URL: "https://toryo.example/x", Secret: "other", Events: []string{"note_events"}, Insecure: true}); err != nil {
-		t.Fatal(err)
-	}
-	if now := made(); len(now.Events) != 2 || now.Secret != "other" || !now.Insecure {
-		t.Errorf("changed to %+v", now)
-	}
-	_, err = admin.CreateHook(ctx, repository, forge.HookPost{URL: "http://localhost/x", Secret: "secret"})
-	if coded, found := task.AsError(err); !found || coded.Code != task.Invalid || !strings.Contains(coded.Hint, "Outbound requests") {
-		t.Errorf("an address in GitLab's own network: %v", err)
-	}
-}
-
-// GitLab tells how the last delivery went, and waits for the one that it makes for a test.
-func TestLastDelivery(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
-	f := newSetupFixture(t)
-	repository := f.Repository(t)
-	admin, _ := f.As(t, repository, forge.AdminAccess)
-	var answer atomic.Int64
-	answer.Store(http.StatusNoContent)
-	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(answer.Load())) }))
-	hook, err := admin.CreateHook(ctx, repository, forge.HookPost{URL: listener.URL, Secret: "secret"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	last := func(want int, delivered bool) {
-		t.Helper()
-		hooks, err := admin.Hooks(ctx, repository)
-		if err != nil || len(hooks) != 1 || hooks[0].LastAt.IsZero() == delivered || hooks[0].LastStatus != want {
-			t.Errorf("webhooks %+v, %v, want the status %d", hooks, err, want)
-		}
-	}
-	last(0, false)
-	if err := admin.TestHook(ctx, repository, hook.ID); err != nil {
-		t.Error(err)
-	}
-	last(http.StatusNoContent, true)
-	answer.Store(http.StatusUnauthorized)
-	if err := admin.TestHook(ctx, repository, hook.ID); task.CodeOf(err) != task.Invalid || !strings.Contains(err.Error(), "401") {
-		t.Errorf("a test that we refuse: %v", err)
-	}
-	last(http.StatusUnauthorized, true)
-	listener.Close()
-	if err := admin.TestHook(ctx, repository, hook.ID); task.CodeOf(err) != task.Invalid {
-		t.Errorf("a test that does not reach us: %v", err)
-	}
-	last(0, true)
 }
 
 // The scope of a fine-grained token says nothing of what it may do, and a project that it may not read
@@ -270,9 +174,49 @@ func TestRightsOfAFineGrainedToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, check := range checks {
+	for _, check := range checks[1:] {
 		if check.State != forge.RightUnknown || check.Found != "GitLab does not tell what the token may do" {
 			t.Errorf("%+v", check)
+		}
+	}
+	if self := forgetest.WantRight(t, checks, forge.ReadSelf, forge.RightMissing); !strings.Contains(self.Found, "higher privileges") {
+		t.Errorf("%+v", self)
+	}
+}
+
+// A fine-grained token need not be allowed to read whose it is. The rest is looked at all the same.
+func TestRightsOfATokenThatDoesNotReadItsUser(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	admin := f.Person(t, repository, forge.AdminAccess)
+	f.with(t, admin, "glpat-of-the-test", "api")
+	proxy := testkit.Faults(t, f.server.URL)
+	adapter, err := gitlab.New(gitlab.Options{URL: proxy.URL, Token: "glpat-of-the-test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON := map[string]string{"Content-Type": "application/json"}
+	for _, token := range []string{
+		`{"id": 1, "scopes": ["granular"]}`,
+		`{"id": 1, "scopes": ["granular"], "granular": true, "granular_scopes": [{"access": "user", "permissions": ["read_project"]}]}`,
+		`{"id": 1, "scopes": ["api"], "granular": true}`,
+		`{"id": 1, "scopes": [], "granular_scopes": [{"access": "selected_memberships"}]}`,
+	} {
+		proxy.Next(http.MethodGet, "/personal_access_tokens/self", testkit.Respond(200, asJSON, token))
+		proxy.Next(http.MethodGet, "/user", testkit.Respond(403, asJSON, `{"error": "insufficient_granular_scope", "error_description": "Your token lacks the permission to read the user"}`))
+		checks, err := adapter.CheckRights(t.Context(), repository)
+		if err != nil {
+			t.Fatalf("%s: %v", token, err)
+		}
+		self := forgetest.WantRight(t, checks, forge.ReadSelf, forge.RightMissing)
+		if !strings.Contains(self.Found, "lacks the permission to read the user") || !strings.Contains(self.Given, "fine-grained") {
+			t.Errorf("%s: %+v", token, self)
+		}
+		for _, check := range checks[1:] {
+			if check.State != forge.RightUnknown || check.Found == "" {
+				t.Errorf("%s: %+v", token, check)
+			}
 		}
 	}
 }
@@ -292,4 +236,70 @@ func TestReportersDoNotLabel(t *testing.T) {
 		t.Errorf("%+v", label)
 	}
 	forgetest.WantRight(t, checks, forge.CommentOn, forge.RightGiven)
+}
+
+// What is switched off in a project nobody may do.
+func TestRightsWhatIsSwitchedOff(t *testing.T) {
+	t.Parallel()
+	for off, rights := range map[string][]forge.Right{
+		"issues": {forge.ReadItems, forge.CommentOn}, "merge_requests": {forge.OpenPulls},
+	} {
+		f := newSetupFixture(t)
+		f.server.switchedOff = off
+		repository := f.Repository(t)
+		admin, _ := f.As(t, repository, forge.AdminAccess)
+		checks, err := admin.CheckRights(t.Context(), repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, check := range checks {
+			if is := check.State == forge.RightMissing; is != slices.Contains(rights, check.Right) {
+				t.Errorf("%s: %+v", off, check)
+			} else if is && !strings.HasSuffix(check.Given, "that are switched on in the project") {
+				t.Errorf("%s: %+v", off, check)
+			}
+		}
+	}
+}
+
+// An administrator needs no role, but with admin mode the token has to have a scope for that. Where a
+// private project is shown to an administrator who is no member, it is the administrator's power that
+// counts.
+func TestRightsOfAnAdministrator(t *testing.T) {
+	t.Parallel()
+	f := newSetupFixture(t)
+	repository := f.Repository(t)
+	login := f.Person(t, repository, forge.WriteAccess)
+	proxy := testkit.Faults(t, f.server.URL)
+	asJSON := map[string]string{"Content-Type": "application/json"}
+	for _, c := range []struct {
+		name, scopes string
+		member       bool
+		hooks        forge.RightState
+	}{
+		{"a member", "api", true, forge.RightUnknown},
+		{"a member with the scope", "api admin_mode", true, forge.RightGiven},
+		{"no member", "api", false, forge.RightGiven},
+	} {
+		f.with(t, login, "glpat-of-the-test", strings.Fields(c.scopes)...)
+		adapter, err := gitlab.New(gitlab.Options{URL: proxy.URL, Token: "glpat-of-the-test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.World.Lock()
+		user := fmt.Sprintf(`{"id": %d, "username": %q, "is_admin": true}`, f.World.User(login).ID, login)
+		f.World.Unlock()
+		proxy.Next(http.MethodGet, "/user", testkit.Respond(200, asJSON, user))
+		if !c.member {
+			proxy.Next(http.MethodGet, "/members/all/", testkit.Respond(404, asJSON, `{"message": "404 Not found"}`))
+		}
+		checks, err := adapter.CheckRights(t.Context(), repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forgetest.WantRight(t, checks, forge.Push, forge.RightGiven) // a role that is enough, or none is needed
+		if hooks := forgetest.WantRight(t, checks, forge.ManageHooks, c.hooks); proxy.Left() != 0 {
+			t.Errorf("%s: %+v, and %d answers were not asked for", c.name, hooks, proxy.Left())
+		}
+	}
 }

@@ -24,6 +24,17 @@ func (s *Store) Append(ctx context.Context, events []task.Event) (added int, err
 		}
 	}
 	err = s.write(ctx, func(q session) error {
+		// Whoever writes may be late: a server that was stopped for a while goes on as if nothing
+		// had happened. The lock keeps a next generation from beginning in between.
+		found, err := lockTask(ctx, q, events[0].Task)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if e.Generation < found.Generation {
+				return staleError(e.Task, e.Generation, found.Generation)
+			}
+		}
 		added, err = appendEvents(ctx, q, events[0].Task, events)
 		return err
 	})
@@ -46,15 +57,8 @@ func checkEvent(e task.Event, id task.ID) error {
 	return checkJSON("data of an event", e.Data)
 }
 
+// appendEvents adds to the journal of a task that this transaction has locked.
 func appendEvents(ctx context.Context, q session, id task.ID, events []task.Event) (int, error) {
-	_, exists, err := first(ctx, q, scanNumber, `SELECT 1 FROM tasks WHERE id = ?`, id)
-	if err != nil {
-		return 0, err
-	}
-	if !exists {
-		return 0, noTask(id)
-	}
-	// From here on the journal is this transaction's alone.
 	last, err := countOne(ctx, q, eventCounter(id), int64(len(events)))
 	if err != nil {
 		return 0, err

@@ -19,6 +19,7 @@ var eventChecks = []check{
 	{"events are read from a position on", eventsAfter},
 	{"the last sequence is that of the source in the generation", lastSequence},
 	{"bad events are refused whole", badEvents},
+	{"an event of a generation that is over is refused", staleEvents},
 	{"hundreds of events are one call", appendMany},
 }
 
@@ -133,6 +134,19 @@ func lastSequence(t *testing.T, s store.Store) {
 	equal(t, got[int64](t)(s.LastSequence(t.Context(), x.ID, 1, task.FromAgent)), int64(3))
 	equal(t, got[int64](t)(s.LastSequence(t.Context(), x.ID, 2, task.FromAgent)), int64(0))
 	equal(t, got[int64](t)(s.LastSequence(t.Context(), "nobody", 1, task.FromAgent)), int64(0))
+}
+
+func staleEvents(t *testing.T, s store.Store) {
+	x := running(t, s)
+	now := moved(t, s, x, task.Lost)
+	if now.Generation <= x.Generation {
+		t.Fatalf("the task is in generation %d after generation %d was lost", now.Generation, x.Generation)
+	}
+	before := journal(t, s, x.ID)
+	_, err := s.Append(t.Context(), []task.Event{eventOf(now, task.FromServer, 0), eventOf(x, task.FromServer, 0)})
+	wantCode(t, err, task.StaleGeneration)
+	equal(t, journal(t, s, x.ID), before)
+	equal(t, got[int](t)(s.Append(t.Context(), []task.Event{eventOf(now, task.FromServer, 0)})), 1)
 }
 
 func badEvents(t *testing.T, s store.Store) {
