@@ -184,17 +184,26 @@ func (o *setup) run(ctx context.Context) error {
 	o.printFound(found)
 	kept := o.draftFile(at)
 	o.earlier, o.said = readDraft(kept), draft{}
-	i := &interview{setup: o, at: at, found: found, busy: busy}
+	i := &interview{setup: o, at: at, found: found, busy: busy, owned: connect.OtherOwner(at.data)}
 	if err := i.ask(ctx); err != nil {
 		o.said.save(kept, o.earlier)
 		return err
 	}
 	if err := o.apply(ctx, i); err != nil {
 		o.said.save(kept, o.earlier)
-		return err
+		return halfDone(ctx, err)
 	}
 	removeDraft(kept)
 	return o.carryOn(ctx, i)
+}
+
+// halfDone says what to do when something was cut short by a person.
+func halfDone(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return task.Errorf(task.Interrupted, "interrupted before everything was done").
+		WithHint("the next toryo init goes on, and toryo init --remove undoes what was done")
 }
 
 // surroundings are what detection looks at.
@@ -222,9 +231,6 @@ func (o *setup) checkFlags() error {
 		if err := oneOf(flag.value, flag.allowed); err != nil {
 			return task.Errorf(task.Usage, "--%s: %v", flag.name, err)
 		}
-	}
-	if o.start == answerOnce && o.firstIssue == answerNo {
-		return task.Errorf(task.Usage, "--start once ends with the pull request of the first issue, and there is none").WithHint("give --first-issue yes")
 	}
 	if o.tokenFile == "-" && o.modelKeyFile == "-" {
 		return task.Errorf(task.Usage, "standard input holds one secret").WithHint("give the other one in a file")
@@ -272,9 +278,11 @@ func (o *setup) undo(ctx context.Context, at place) error {
 			return err
 		}
 	}
-	err := o.installer(at, steps.add).Remove(ctx)
-	if err != nil {
-		return err
+	if err := o.installer(at, steps.add).Remove(ctx); err != nil {
+		return halfDone(ctx, err)
+	}
+	if o.answersHealthy(ctx, site.ListeningURL(at.loaded, at.loaded.Server.Addr)) {
+		o.say("! A server runs at %s: until you stop it, it goes on with the configuration that it has read.", at.loaded.Server.Addr)
 	}
 	if _, there := os.Stat(at.data); there == nil {
 		o.say("The data directory %s stays: tasks, mirrors and the board are in it. Remove it yourself if you want that.", at.data)

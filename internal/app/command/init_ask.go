@@ -161,6 +161,8 @@ func (o *setup) byDefault(q initQuestion) (string, error) {
 			return "", named(q.flag, err)
 		}
 		return q.usual, nil
+	case q.flag == "yes":
+		return "", missingAnswer(q).WithHint("give --yes")
 	case q.usual != "" || q.optional:
 		hint := "to leave it empty"
 		if q.usual != "" {

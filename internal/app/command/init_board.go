@@ -50,6 +50,10 @@ func hasTasks(ctx context.Context, at place, of task.Forge, repository string) (
 func (i *interview) askBoard(ctx context.Context) error {
 	i.answers.Bot = site.BoardBot
 	i.say("  The board is a forge of this installation's own: repositories, issues and pull requests in the data directory. The bot is %s there.", site.BoardBot)
+	if i.owned != "" {
+		i.say("  ! %s\n    Import repositories as that user: sudo -u %s toryo board import%s.", i.ownedText(), i.owned, i.placeFlags(i))
+		return nil
+	}
 	if i.found.Folder == "" {
 		i.say("  This folder is no git repository: import one later with toryo board import.")
 		return nil
@@ -72,10 +76,9 @@ func (i *interview) boardName() string {
 	}
 	short := func(text, instead string) string { return cmp.Or(textfmt.Slug(text, 40), instead) }
 	name := short(personHere(), "team") + "/" + short(filepath.Base(i.found.Folder), "app")
-	for _, remote := range i.found.Remotes {
-		parts := strings.Split(remote.Repository, "/")
+	if len(i.found.Remotes) > 0 {
+		parts := strings.Split(i.found.Remotes[0].Repository, "/")
 		name = parts[len(parts)-2] + "/" + parts[len(parts)-1]
-		break
 	}
 	if board.CheckName(name) != nil {
 		return ""

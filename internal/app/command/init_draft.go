@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -48,6 +49,9 @@ func readDraft(file string) draft {
 // keep notes an answer. A number in a list may mean something else the next time.
 func (d draft) keep(q initQuestion, answer string) {
 	if _, err := strconv.Atoi(answer); err == nil || q.hidden || q.flag == "yes" || d == nil {
+		return
+	}
+	if at, err := url.Parse(answer); err != nil || at.User != nil { // a password may be in it
 		return
 	}
 	d[q.flag] = answer

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -171,8 +172,15 @@ func (i *interview) askStart(ctx context.Context) error {
 	switch {
 	case i.dryRun:
 		return nil
+	case i.start == answerOnce && i.busy:
+		return task.Errorf(task.AddressInUse, "a server runs at %s already", i.at.loaded.Server.Addr).WithHint("stop it, or leave out --start")
 	case i.busy:
 		i.say("  ! A server runs at %s: stop it and start it again, so that it reads the new configuration.", i.at.loaded.Server.Addr)
+		return nil
+	case i.owned != "" && (i.start == answerYes || i.start == answerOnce):
+		return task.Errorf(task.Usage, "--start: %s", i.ownedText()).WithHint("leave it out, and start the server as that user, or the service")
+	case i.owned != "":
+		i.say("  ! %s\n    The server is not started here: start it as that user, or the service.", i.ownedText())
 		return nil
 	case i.start == "" && !i.canAsk():
 		return nil
@@ -188,8 +196,30 @@ func (i *interview) askStart(ctx context.Context) error {
 		return err
 	case answer == answerOnce:
 		i.begin = answerOnce
+		return i.checkOnce()
 	case isYes(answer):
 		i.begin = answerYes
+	}
+	return nil
+}
+
+// ownedText says whose the data directory is.
+func (i *interview) ownedText() string {
+	return fmt.Sprintf("The data directory %s belongs to %s, and root runs this.", i.at.data, i.owned)
+}
+
+// checkOnce makes sure that a first issue can come to a pull request: nobody may be there to
+// see that it waits.
+func (i *interview) checkOnce() error {
+	const once = "--start once waits for the pull request of the first issue"
+	missing := i.missingSandbox(i.answers.Sandbox)
+	switch {
+	case i.suggest == nil:
+		return task.Errorf(task.Usage, "%s, and there is none", once).WithHint("give --first-issue yes")
+	case i.answers.Model.Provider == "":
+		return task.Errorf(task.NotReady, "%s, and there is no model", once).WithHint("give --provider")
+	case missing != "":
+		return task.Errorf(task.NotReady, "%s, and there is no sandbox", once).WithHint("%s", missing)
 	}
 	return nil
 }
@@ -199,7 +229,13 @@ func (i *interview) askToGoOn(ctx context.Context) error {
 	if i.dryRun || !i.canAsk() {
 		return nil
 	}
-	i.say("\nNow %s is written, secrets go to %s.", i.at.file, i.at.data)
+	i.say("\nNow %s is written.", i.at.file)
+	if inside, err := filepath.Rel(i.found.Folder, i.at.data); i.found.Folder != "" && err == nil && filepath.IsLocal(inside) {
+		i.say("! The data directory %s is in a git repository: name it in .gitignore, or choose another place with --data.", i.at.data)
+	}
+	if i.kind.Forge != "" || i.answers.Model.Key.Value != "" {
+		i.say("Secrets that are nowhere else yet go to %s.", i.at.data)
+	}
 	if i.kind.Forge != "" {
 		i.say("Labels are created in %s%s.", strings.Join(i.answers.Repositories, ", "), map[bool]string{true: ", and webhooks"}[i.answers.Webhook])
 	}
@@ -264,7 +300,11 @@ func (o *setup) carryOn(ctx context.Context, i *interview) error {
 		result.Issue = issue.URL
 	}
 	if i.begin == answerNo {
-		o.say("\nStart the server with an agent: toryo up%s\nThen assign an issue to %s. toryo doctor says what is missing.", o.placeFlags(i), i.answers.Bot)
+		as := ""
+		if i.owned != "" {
+			as = "sudo -u " + i.owned + " "
+		}
+		o.say("\nStart the server with an agent: %[1]storyo up%[2]s, or start the service.\nThen assign an issue to %[3]s. %[1]storyo doctor%[2]s says what is missing.", as, o.placeFlags(i), i.answers.Bot)
 		return o.print(result)
 	}
 	return o.startAndFollow(ctx, loaded, i, issue, result)

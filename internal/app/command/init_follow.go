@@ -103,9 +103,13 @@ func (o *setup) followIssue(ctx context.Context, running site.Instance, i *inter
 			linked = true
 			o.say("  every step is shown at %s/tasks/%s", running.URL, current.ID)
 		}
-		if text := progressText(current); text != told {
+		text := progressText(current)
+		if text != told {
 			told = text
 			o.say("  %s", text)
+		}
+		if current.State == task.Paused && !o.canAsk() {
+			return "", task.Errorf(task.Conflict, "the task is %s", text).WithHint("see %s", issue.URL)
 		}
 		if current.State.Terminal() {
 			return o.pullOf(ctx, running, i, issue, current)

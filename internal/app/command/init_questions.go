@@ -21,7 +21,8 @@ type interview struct {
 	*setup
 	at    place
 	found connect.Found
-	busy  bool // a server runs at the address
+	busy  bool   // a server runs at the address
+	owned string // whose the data directory is, if root runs this for another user
 
 	answers connect.Answers
 	kind    connect.Kind
@@ -248,6 +249,9 @@ func (i *interview) askRepositories(ctx context.Context) error {
 			return i.checkRepositories(ctx, answer, all)
 		},
 	})
+	if i.newToken {
+		delete(i.said, "repository")
+	}
 	return err
 }
 

@@ -43,7 +43,8 @@ type newcomer struct {
 	shown  bytes.Buffer // to people
 	out    bytes.Buffer // with --json
 	asked  int
-	cache  string // of the user
+	cache  string          // of the user
+	before func(asked int) // each answer
 }
 
 func newNewcomer(t *testing.T) *newcomer {
@@ -87,6 +88,9 @@ func (n *newcomer) run(lines []string, flags ...string) error {
 	if lines != nil {
 		next := func() (string, error) {
 			n.asked++
+			if n.before != nil {
+				n.before(n.asked)
+			}
 			if n.asked > len(lines) {
 				return "", io.EOF
 			}
@@ -281,6 +285,110 @@ func (n *newcomer) goesOn(count int) {
 	}
 	if strings.TrimSpace(n.files()["/data/secrets/gitea-token"]) != initToken {
 		n.Errorf("the files are %v", n.files())
+	}
+}
+
+// A token cannot always be given more rights: another one can be given instead, and what the
+// first one lacked is said once for all rights that one scope gives.
+func TestInitAnotherToken(t *testing.T) {
+	t.Parallel()
+	n := newNewcomer(t)
+	n.forge.Missing[forge.Push] = true
+	n.before = func(asked int) {
+		if asked == 6 { // the second token
+			delete(n.forge.Missing, forge.Push)
+		}
+	}
+	lines := []string{"gitea", n.url, initToken, "team/app", "token", initToken, "team/app", "auto", "none", "http://" + n.addr, "no", "no", "yes"}
+	if err := n.run(lines); err != nil {
+		t.Fatalf("%v\n%s", err, n.shown.String())
+	}
+	n.wantShown("✗ it may not push branches: 403 Forbidden", "→ give it the scope push", "the bot cannot work in team/app yet", "write token to give another token", "✓ push branches")
+	if n.asked != len(lines) {
+		t.Errorf("%d questions were asked, want %d", n.asked, len(lines))
+	}
+}
+
+// What others say cannot command the terminal.
+func TestInitShowsNoEscapes(t *testing.T) {
+	t.Parallel()
+	var shown bytes.Buffer
+	o := setup{Program: site.Program{Stdout: &shown}}
+	o.say("  the forge says %s\nnext", "\x1b[2Jgone\r\u202eback")
+	if got, want := shown.String(), "  the forge says [2Jgone back\nnext\n"; got != want {
+		t.Errorf("shown is %q, want %q", got, want)
+	}
+}
+
+// With --yes nobody is asked, also on a terminal: no server is started, and no issue is opened.
+func TestInitYesOnATerminal(t *testing.T) {
+	t.Parallel()
+	n := newNewcomer(t)
+	if err := n.run([]string{}, n.flags("--yes")...); err != nil {
+		t.Fatalf("%v\n%s", err, n.shown.String())
+	}
+	n.wantShown("Start the server with an agent: toryo up --config ")
+	if n.asked > 0 {
+		t.Errorf("%d questions were asked", n.asked)
+	}
+}
+
+// Where the pull request is waited for, what it would wait for in vain is an error at once.
+func TestInitOnceNeedsEverything(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "script.yaml")
+	if err := os.WriteFile(script, []byte("model: none\nrules:\n  - name: anything\n    answer: {text: \"yes\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	model := []string{"--provider", "script", "--script", script}
+	for name, test := range map[string]struct {
+		flags []string
+		code  task.Code
+		want  string
+	}{
+		"no issue":   {append(model, "--first-issue", "no"), task.Usage, "--first-issue yes"},
+		"not asked":  {model, task.Usage, "--first-issue yes"},
+		"no model":   {[]string{"--provider", "none", "--first-issue", "yes"}, task.NotReady, "no model"},
+		"no sandbox": {append(model, "--first-issue", "yes", "--sandbox", "docker"), task.NotReady, "no sandbox"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNewcomer(t)
+			n.write("toryo.yaml", "sandbox:\n  container_engine: unix:///nonexistent/engine.sock\n")
+			n.write("README.md", "# App\n")
+			n.write("app.sh", "# TODO: greet everybody who comes\n")
+			n.git("init", "-q", "-b", "main")
+			n.git("add", ".")
+			n.git("-c", "user.name=ann", "-c", "user.email=ann@example.com", "commit", "-q", "-m", "first")
+			before := n.files()
+			err := n.run(nil, append([]string{"--forge", "board", "--repository", "team/app", "--sandbox", "auto", "--start", "once"}, test.flags...)...)
+			if task.CodeOf(err) != test.code || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("it ended with %v, want %s with %q", err, test.code, test.want)
+			}
+			if diff := cmp.Diff(before, n.files()); diff != "" {
+				t.Errorf("written: %s", diff)
+			}
+		})
+	}
+}
+
+// Where a task is, in words.
+func TestProgressText(t *testing.T) {
+	t.Parallel()
+	for want, is := range map[string]task.Task{
+		"the server has not seen the issue yet": {},
+		"queued":                                {ID: "1", State: task.Queued},
+		"running":                               {ID: "1", State: task.Running},
+		"running: " + task.Planning.DisplayName(): {ID: "1", State: task.Running, Phase: task.Planning},
+		"done": {ID: "1", State: task.Done, Phase: task.Planning},
+	} {
+		if got := progressText(is); got != want {
+			t.Errorf("%+v is %q, want %q", is, got, want)
+		}
+	}
+	paused := progressText(task.Task{ID: "1", State: task.Paused, Reason: task.ReasonAwaitingAnswer})
+	if !strings.HasPrefix(paused, "paused: ") || !strings.Contains(paused, "comments") {
+		t.Errorf("a task that waits for an answer is %q", paused)
 	}
 }
 

@@ -267,6 +267,25 @@ func TestRemoveKeepsLabelsOfTasks(t *testing.T) {
 	}
 }
 
+// A label that the forge has refused to create is not ours, whoever creates it later.
+func TestRemoveLeavesLabelsThatWereRefused(t *testing.T) {
+	t.Parallel()
+	h := newInstallation(t)
+	h.forge.Missing[forge.LabelItems] = true
+	h.apply()
+	h.wantStep("labels of team/app", connect.LeftOut, "created when they are needed")
+	h.forge.Missing[forge.LabelItems] = false
+	if _, err := h.forge.As(token).CreateLabel(t.Context(), "team/app", forge.Label{Name: "coding agent"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.installer().Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if labels, err := h.forge.As(token).Labels(t.Context(), "team/app"); err != nil || len(labels) != 1 {
+		t.Errorf("the labels are %v, %v", labels, err)
+	}
+}
+
 // Killed after any write to the forge, with or without the answer, the next run goes on:
 // nothing is there twice, and Remove still takes everything away.
 func TestApplyIsKilledAnywhere(t *testing.T) {

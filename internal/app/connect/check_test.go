@@ -234,11 +234,12 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
-// The first issue is opened once, also when the answer was lost.
+// The first issue is opened once, also when the answer was lost. The forge has its title without
+// what would mention people.
 func TestFirstIssueOnce(t *testing.T) {
 	t.Parallel()
 	h := newInstallation(t)
-	suggested := connect.Suggestion{Title: "Write a short README", Body: "x"}
+	suggested := connect.Suggestion{Title: "Write a short README, as @ann asked for", Body: "x"}
 	h.forge.After = func(number int, _ string) error {
 		if number == 1 {
 			return task.Errorf(task.Unavailable, "lost")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/doctor"
@@ -59,8 +60,14 @@ func Detect(ctx context.Context, at Surroundings) (Found, error) {
 	return found, ctx.Err()
 }
 
+// recognisingAll is how long all hosts together may take to say what they are: a person waits
+// for the first question meanwhile.
+const recognisingAll = 8 * time.Second
+
 // recogniseAll asks each host once. One that does not answer stays unknown.
 func recogniseAll(ctx context.Context, client *http.Client, remotes []Remote) []Remote {
+	ctx, cancel := context.WithTimeout(ctx, recognisingAll)
+	defer cancel()
 	known := map[string]task.Forge{}
 	all := make([]Remote, 0, len(remotes))
 	for _, remote := range remotes {

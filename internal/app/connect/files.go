@@ -17,7 +17,8 @@ import (
 const maxFile = 1 << 20
 
 // WriteWhole writes a file so that it is there whole or not at all, also after a power cut. A
-// link keeps pointing where it does.
+// link keeps pointing where it does. What root writes belongs to the owner of what it replaces,
+// or of the folder that it is in.
 func WriteWhole(path string, content []byte, mode fs.FileMode) (err error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
@@ -31,6 +32,7 @@ func WriteWhole(path string, content []byte, mode fs.FileMode) (err error) {
 			err = errors.Join(err, os.Remove(draft.Name()))
 		}
 	}()
+	keepOwner(draft, path)
 	_, err = draft.Write(content)
 	if err = errors.Join(err, draft.Chmod(mode), draft.Sync(), draft.Close()); err != nil {
 		return err
@@ -79,11 +81,27 @@ func modeOf(path string, usual fs.FileMode) fs.FileMode {
 // secretFolder is where the files with secrets are, in the data directory.
 const secretFolder = "secrets"
 
-// makeFolders makes the data directory, for nobody else to read.
+// makeFolder makes a folder for nobody else to read, unless it is there.
 func makeFolder(path string) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := makeFolderIn(filepath.Dir(path), filepath.Base(path)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return task.Wrap(task.DataDir, err, "the folder "+path+" cannot be made").WithHint("choose another data directory with --data")
 	}
+	return nil
+}
+
+func makeFolderIn(parent, name string) (err error) {
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return err
+	}
+	in, err := os.OpenRoot(parent)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	if err := in.Mkdir(name, 0o700); err != nil {
+		return err
+	}
+	giveToOwner(in, name)
 	return nil
 }
 
@@ -114,7 +132,7 @@ func readSecret(path string) (string, error) {
 	return string(bytes.TrimRight(content, "\r\n")), nil
 }
 
-// removeSecrets removes files with secrets, and their folder when it is empty then.
+// removeSecret removes a file with a secret, and its folder when that is empty then.
 func removeSecret(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return task.Wrap(task.DataDir, err, "a secret cannot be removed")

@@ -2,6 +2,7 @@ package connect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -88,9 +89,11 @@ func (w *work) createLabel(ctx context.Context, f Forge, repository string, labe
 		return err
 	}
 	created, err := f.CreateLabel(ctx, repository, label)
-	if err == nil && !created { // somebody was quicker
+	// Somebody was quicker, or the forge has refused it: it is not ours. Of what the forge did
+	// not answer nobody knows.
+	if err == nil && !created || err != nil && ctx.Err() == nil && !forge.Temporary(err) {
 		drop(&w.record.Labels, noted)
-		return w.record.save()
+		return errors.Join(err, w.record.save())
 	}
 	return err
 }

@@ -98,7 +98,7 @@ func (w *work) hookOf(ctx context.Context, f Forge, repository string) (noted re
 		if !sameHook(hook.URL, noted.URL) {
 			continue
 		}
-		if !w.newSecret() && hook.Active && w.hasEvents(hook) {
+		if !w.newSecret() && hook.Active && len(hook.MissingEvents(w.kind.events)) == 0 {
 			w.Report(Step{What: what, State: Unchanged})
 			return noted, false, nil
 		}
@@ -137,16 +137,6 @@ func (w *work) orLeaveOut(ctx context.Context, what string, err error) error {
 
 func sameHook(one, other string) bool {
 	return strings.EqualFold(strings.TrimSuffix(one, "/"), strings.TrimSuffix(other, "/"))
-}
-
-// hasEvents reports whether a webhook is enabled for all that we know what to do with.
-func (w *work) hasEvents(hook forge.Hook) bool {
-	for _, event := range w.kind.events {
-		if !slices.Contains(hook.Events, event.Name) {
-			return false
-		}
-	}
-	return true
 }
 
 // tryHooks has the forge deliver something to the first webhook: what holds for one holds for

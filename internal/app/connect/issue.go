@@ -44,15 +44,17 @@ func (i *Installer) FirstIssue(ctx context.Context, on Issues, of task.Forge, re
 	if err != nil {
 		return forge.Item{}, false, err
 	}
+	post := forge.IssuePost{Title: suggested.Title, Body: suggested.Body, Assignees: []string{bot}}
+	title, _ := post.Texts(repository) // as a forge has it
 	found := false
 	for _, one := range there {
-		if one.Title == suggested.Title {
+		if one.Title == suggested.Title || one.Title == title {
 			item, found = one, true
 			break
 		}
 	}
 	if !found {
-		item, err = on.CreateIssue(ctx, repository, forge.IssuePost{Title: suggested.Title, Body: suggested.Body, Assignees: []string{bot}})
+		item, err = on.CreateIssue(ctx, repository, post)
 		if err != nil {
 			return forge.Item{}, false, err
 		}

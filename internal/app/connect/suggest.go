@@ -204,7 +204,7 @@ func searchSources(files fs.FS, enough func(name string, content []byte) bool) {
 				if depth < maxDepth && !strings.HasPrefix(entry.Name(), ".") && !slices.Contains(skippedFolders, entry.Name()) && walk(name, depth+1) {
 					return true
 				}
-			case slices.Contains(sourceEndings, path.Ext(name)):
+			case slices.Contains(sourceEndings, path.Ext(name)) && plainName(name):
 				if content, err := workdir.ReadFile(files, name, maxSource); err == nil && enough(name, content) {
 					return true
 				}
@@ -213,6 +213,11 @@ func searchSources(files fs.FS, enough func(name string, content []byte) bool) {
 		return false
 	}
 	walk(".", 0)
+}
+
+// plainName reports whether a name can stand in the text of an issue as it is.
+func plainName(name string) bool {
+	return name == textfmt.OneLine(forge.Clean(name)) && !strings.ContainsAny(name, "`@")
 }
 
 // fetching is how long a copy of a repository may take.

@@ -1,8 +1,10 @@
 package program
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,6 +38,9 @@ func newFirstDay(t *testing.T) *firstDay {
 	return d
 }
 
+// editCall is how the model changes the file.
+const editCall = `{name: edit, arguments: {command: create, path: hello.sh, overwrite: true, new: "echo hello\n"}}`
+
 // firstDayScript is what the model says: it does what the mark in the code asks for.
 const firstDayScript = `model: script
 rules:
@@ -56,7 +61,7 @@ rules:
     answer: {text: '{"assessment": "well", "decision": "continue", "advice": "go on"}'}
   - name: write
     when: {phase: execution, turn: 1}
-    answer: {calls: [{name: edit, arguments: {command: create, path: hello.sh, overwrite: true, new: "echo hello\n"}}, {name: tick, arguments: {action: a1}}]}
+    answer: {calls: [` + editCall + `, {name: tick, arguments: {action: a1}}]}
   - name: finish
     when: {phase: execution}
     answer: {calls: [{name: finish, arguments: {summary: "It greets."}}]}
@@ -203,9 +208,9 @@ func TestOnGiteaInit(t *testing.T) {
 	}
 }
 
-// exitCode is that of a code.
-func exitCode(err error) task.Code {
-	exit, is := err.(*exec.ExitError) //nolint:errorlint // Output returns it as it is
+// codeOfExit is the code that the program has ended with.
+func codeOfExit(err error) task.Code {
+	exit, is := errors.AsType[*exec.ExitError](err)
 	if !is {
 		return ""
 	}
@@ -217,17 +222,46 @@ func exitCode(err error) task.Code {
 	return ""
 }
 
-// A task that does not come to a pull request ends toryo init with an error that says why.
-func TestInitWhoseFirstIssueFails(t *testing.T) {
+// A task that waits for a person ends toryo init where nobody is asked, with an error that says so.
+func TestInitWhoseFirstIssueWaits(t *testing.T) {
 	t.Parallel()
 	needBubblewrap(t)
 	d := newFirstDay(t)
-	d.write("script.yaml", "model: script\nrules:\n  - name: nothing\n    when: {phase: none}\n    answer: {text: none}\n")
+	d.write("script.yaml", strings.Replace(firstDayScript, editCall, `{name: ask, arguments: {question: "Whom?"}}`, 1))
 	got, err := d.run(append(d.boardRepository(), d.script()...)...)
-	if exitCode(err) != task.Conflict || got.Issue == "" || got.Pull != "" {
+	if codeOfExit(err) != task.Conflict || got.Issue == "" || got.Pull != "" {
 		t.Errorf("it ended with %v and %+v: %s", err, got, d.stderr.String())
 	}
-	if !strings.Contains(d.stderr.String(), "the task is ") {
-		t.Errorf("it does not say what became of the task: %s", d.stderr.String())
+	if !strings.Contains(d.stderr.String(), "the task is paused: ") {
+		t.Errorf("it does not say that the task waits: %s", d.stderr.String())
+	}
+}
+
+// With --start yes the server goes on after the pull request, until it is interrupted.
+func TestInitGoesOnServing(t *testing.T) {
+	t.Parallel()
+	needBubblewrap(t)
+	d := newFirstDay(t)
+	command := d.command(append(d.boardRepository(), append(d.script(), "--start", "yes")...)...)
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command.Stderr = &d.stderr
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pull, goesOn := false, false
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		pull = pull || strings.HasPrefix(lines.Text(), "✓ pull request http://"+d.addr)
+		if strings.HasPrefix(lines.Text(), "The server and an agent run at http://"+d.addr) {
+			goesOn = true
+			if err := command.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := command.Wait(); err != nil || !pull || !goesOn {
+		t.Errorf("it ended with %v; pull request: %t, went on: %t; %s", err, pull, goesOn, d.stderr.String())
 	}
 }

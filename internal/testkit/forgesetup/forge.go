@@ -151,6 +151,9 @@ func (f *Forge) Labels(ctx context.Context, repository string) ([]string, error)
 
 // CreateLabel implements forge.Setup.
 func (f *Forge) CreateLabel(ctx context.Context, repository string, label forge.Label) (created bool, err error) {
+	if f.Missing[forge.LabelItems] {
+		return false, &forge.Error{Err: task.Errorf(task.Forbidden, "you may not create labels"), Status: http.StatusForbidden}
+	}
 	err = f.write(ctx, "create label "+label.Name, func(s *shared) error {
 		if created = !slices.Contains(s.labels[repository], label.Name); created {
 			s.labels[repository] = append(s.labels[repository], label.Name)
@@ -269,8 +272,9 @@ func (f *Forge) TestHook(ctx context.Context, repository, id string) error {
 // CreateIssue implements forge.Setup.
 func (f *Forge) CreateIssue(ctx context.Context, repository string, post forge.IssuePost) (item forge.Item, err error) {
 	err = f.write(ctx, "create issue "+post.Title, func(*shared) error {
-		key := f.AddItem(repository, task.Issue, "toryo-bot", post.Title)
-		f.Change(key, func(made *forge.Item) { made.Body, made.Assignees = post.Body, post.Assignees })
+		title, text := post.Texts(repository) // as adapters do
+		key := f.AddItem(repository, task.Issue, "toryo-bot", title)
+		f.Change(key, func(made *forge.Item) { made.Body, made.Assignees = text, post.Assignees })
 		item, err = f.Item(ctx, key)
 		return err
 	})

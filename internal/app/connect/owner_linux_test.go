@@ -1,0 +1,69 @@
+package connect_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/app/connect"
+)
+
+// Root connects an installation whose server runs as another user: what is in the data directory
+// is that user's, and the configuration keeps its owner. The tests are run by root too, see
+// scripts/fresh.
+func TestRootGivesWhatItMakesToTheServer(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Log("nothing was tested: this is for root")
+		return
+	}
+	const server, group = 61001, 61002
+	h := newInstallation(t)
+	data := filepath.Join(h.folder, "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(data, server, server); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(h.file(), []byte("# ours\n"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(h.file(), 0, group); err != nil {
+		t.Fatal(err)
+	}
+	h.apply()
+	seen := 0
+	err := filepath.WalkDir(data, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		seen++
+		if is := info.Sys().(*syscall.Stat_t); is.Uid != server || is.Gid != server { //nolint:forcetypeassert // it is, on Linux
+			t.Errorf("%s belongs to %d:%d", path, is.Uid, is.Gid)
+		}
+		return nil
+	})
+	if err != nil || seen < 5 {
+		t.Errorf("%d files and folders were seen: %v", seen, err)
+	}
+	info, err := os.Stat(h.file())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is := info.Sys().(*syscall.Stat_t); is.Uid != 0 || is.Gid != group || info.Mode().Perm() != 0o640 { //nolint:forcetypeassert // it is, on Linux
+		t.Errorf("the configuration belongs to %d:%d and is %s", is.Uid, is.Gid, info.Mode())
+	}
+	if got := connect.OtherOwner(data); got != "#61001" {
+		t.Errorf("the data directory belongs to %q", got)
+	}
+	if got := connect.OtherOwner(h.folder); got != "" {
+		t.Errorf("root's own folder belongs to %q", got)
+	}
+}
