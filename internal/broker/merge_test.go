@@ -257,6 +257,40 @@ func TestARefusedMerge(t *testing.T) {
 	}
 }
 
+// What went wrong on the server is in its log, not on the forge.
+func TestAMergeThatTheServerCouldNotMake(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, merging)
+	o.forge.SetClock(o.now)
+	pull := o.pull("feature", "")
+	o.green("c1")
+	o.later(time.Minute)
+	o.approve(pull, "ann", "c1")
+	o.look(pull)
+	refused := 0
+	pending, err := o.store.PendingActions(t.Context(), pull)
+	o.check(err)
+	for _, action := range pending {
+		if action.Kind == (outbox.MergePull{}).Kind() {
+			o.check(o.store.Refuse(t.Context(), action.ID, task.ReasonNotWritten, "/var/lib/toryo is broken"))
+			refused++
+		}
+	}
+	if refused != 1 {
+		t.Fatalf("%d merges wait among %+v", refused, pending)
+	}
+	o.look(pull)
+	pending, err = o.store.PendingActions(t.Context(), pull)
+	o.check(err)
+	said := ""
+	for _, action := range pending {
+		said += string(action.Payload)
+	}
+	if !strings.Contains(said, "Not merged") || !strings.Contains(said, "something went wrong on the server") || strings.Contains(said, "/var/lib") {
+		t.Errorf("people are told %s", said)
+	}
+}
+
 // What is pushed when the merge is under way is not merged.
 func TestAPushBeforeTheMerge(t *testing.T) {
 	t.Parallel()

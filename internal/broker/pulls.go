@@ -227,6 +227,10 @@ func refusal(action store.Action) error {
 	if action.Reason == task.ReasonStaleGeneration {
 		return task.Errorf(task.StaleGeneration, "the run is over: a newer one has begun")
 	}
+	if action.Reason != task.ReasonRejectedByForge {
+		return task.Errorf(task.Conflict, "the server could not write %s: %s", written(action), messages.Reason(task.English, action.Reason)).
+			WithHint("%s", cmp.Or(messages.Fix(task.English, action.Reason), "the log of the server has more"))
+	}
 	return task.Errorf(task.Conflict, "the forge did not accept %s: %s", written(action), textfmt.Shorten(textfmt.OneLine(action.LastError), longestSaid)).
 		WithHint("%s", cmp.Or(messages.Fix(task.English, action.Reason), messages.Reason(task.English, action.Reason)))
 }

@@ -19,7 +19,7 @@ const longestSaid = 500
 const selfWait = 3 * time.Second
 
 // rejection is what is known of a write without which the work of a run is not handed over, and
-// that the forge did not accept.
+// that the forge itself did not accept.
 type rejection struct {
 	store.Action
 
@@ -28,7 +28,8 @@ type rejection struct {
 }
 
 // rejected returns the last write that a run needs to hand over its work, if the forge did not
-// accept it, and nil otherwise. It is looked for when a run has failed.
+// accept it, and nil otherwise: what went wrong here, as in the mirror, was not said by the forge
+// and is not for its pages. It is looked for when a run has failed.
 func (r *Runs) rejected(ctx context.Context, held Lease, outcome task.Outcome) (*rejection, error) {
 	if outcome != task.OutcomeFailed {
 		return nil, nil //nolint:nilnil // nil means that there is none
@@ -45,7 +46,7 @@ func (r *Runs) rejected(ctx context.Context, held Lease, outcome task.Outcome) (
 			}
 		}
 	}
-	if last.Status != store.Refused || last.Reason == task.ReasonStaleGeneration {
+	if last.Status != store.Refused || last.Reason != task.ReasonRejectedByForge {
 		return nil, nil //nolint:nilnil // as above
 	}
 	return &rejection{Action: last, branch: branchOf(last), account: r.account(ctx, held.Key.Forge)}, nil

@@ -53,11 +53,9 @@ func (r *Runs) Finish(ctx context.Context, held Lease, result RunResult) (task.T
 		return task.Task{}, err
 	}
 	ending := ending{Runs: r, held: held, result: result, pull: pull, opened: opened, late: late, attested: attested, rejected: rejected, in: in}
-	end := store.RunEnd{Task: held.ID, Generation: held.Generation, TokenHash: held.TokenHash, Outcome: string(result.Outcome), Decide: ending.decide}
-	if end.Events, err = ending.events(); err != nil {
-		return task.Task{}, err
-	}
-	after, err := r.options.Store.EndRun(ctx, end)
+	after, err := r.options.Store.EndRun(ctx, store.RunEnd{
+		Task: held.ID, Generation: held.Generation, TokenHash: held.TokenHash, Outcome: string(result.Outcome), Decide: ending.decide,
+	})
 	if task.CodeOf(err) == task.LeaseLost {
 		return r.endedAlready(ctx, held, result.Outcome, err)
 	}
@@ -84,17 +82,26 @@ type ending struct {
 	in       task.Language
 }
 
-// decide says what becomes of the task, and what people are told.
-func (e ending) decide(t task.Task, pending []store.Halt) (store.Change, error) {
+// decide says what becomes of the task, what people are told, and with which entries the journal
+// of the run ends.
+func (e ending) decide(t task.Task, pending []store.Halt) (store.Change, []task.Event, error) {
 	decided, err := decide(e.result, pending, e.opened)
 	if err != nil {
-		return store.Change{}, err
+		return store.Change{}, nil, err
 	}
 	decided = e.countAttempt(t, decided)
+	rejected := e.rejected
+	if decided.trigger != task.GaveUp {
+		rejected = nil // it is not why the run ended: somebody has stopped it
+	}
+	events, err := e.events(rejected)
+	if err != nil {
+		return store.Change{}, nil, err
+	}
 	result := e.result
-	if e.rejected != nil && decided.trigger == task.GaveUp {
-		decided.reason = e.rejected.Reason
-		result.Comment = e.rejected.message(e.options.Status.about(t, result.Kept), e.in)
+	if rejected != nil {
+		decided.reason = rejected.Reason
+		result.Comment = rejected.message(e.options.Status.about(t, result.Kept), e.in)
 	}
 	text := e.comment(t, result, decided, e.pull, e.in)
 	if t := decided.trigger; t == task.Finished || t == task.GaveUp {
@@ -108,15 +115,15 @@ func (e ending) decide(t task.Task, pending []store.Halt) (store.Change, error) 
 		change.ReadyAt = e.options.Now().Add(pauseAfter(decided.reason, t.Attempts))
 		change.Effects = sayWhyItWaits(change.Effects, e.in)
 	}
-	return change, nil
+	return change, events, nil
 }
 
 // events are the entries with which the journal of the run ends: why its work was not handed
 // over, and what a later run is told.
-func (e ending) events() ([]task.Event, error) {
+func (e ending) events(rejected *rejection) ([]task.Event, error) {
 	var events []task.Event
-	if e.rejected != nil {
-		why, err := e.noteOf(e.held, e.rejected.message(notice.Notice{}, e.in))
+	if rejected != nil {
+		why, err := e.noteOf(e.held, rejected.message(notice.Notice{}, e.in))
 		if err != nil {
 			return nil, err
 		}

@@ -29,7 +29,8 @@ var messages = slices.Concat([]program.Message{
 	{Text: "bad config line", Code: task.Internal},
 })
 
-// coded gives an error of git that talked to a forge the code of package forge.
+// coded gives an error of git that talked to a forge the code of package forge. It is a
+// [forge.Error] unless it is our own git that has failed.
 func coded(err error, message string) error {
 	var already *task.Error
 	if err == nil || errors.As(err, &already) {
@@ -38,6 +39,9 @@ func coded(err error, message string) error {
 	code := task.Unavailable
 	if failed, is := errors.AsType[*program.RunError](err); is && !failed.Ended {
 		code = failed.Code(messages)
+		if code == task.TooLarge && failed.Local().Code(messages) == code {
+			return task.Wrap(code, err, message) // a limit of ours
+		}
 	}
 	return &forge.Error{Err: task.Wrap(code, err, message)}
 }

@@ -562,7 +562,11 @@ func TestLimits(t *testing.T) {
 		t.Errorf("a push of 3 MB was taken: %s", output)
 	}
 	run(t, work, "push", "--quiet", s.origin.path(repository.Name), "HEAD:refs/heads/large")
-	wantCode(t, s.Fetch(t.Context(), repository, 0), task.TooLarge)
+	err := s.Fetch(t.Context(), repository, 0)
+	wantCode(t, err, task.TooLarge)
+	if _, said := errors.AsType[*forge.Error](err); said {
+		t.Errorf("a limit of ours is said to be the forge's: %v", err)
+	}
 	left, _ := filepath.Glob(filepath.Join(s.dir(), "objects", "pack", "tmp_*"))
 	if len(left) != 0 {
 		t.Errorf("left behind: %v", left)

@@ -87,13 +87,13 @@ func (n Notice) Failed(in task.Language) string {
 
 // Unable says for what reason the work could not begin.
 func (n Notice) Unable(in task.Language) string {
-	return n.paragraphs(in, "notice.failed", n.when("notice.commit", n.Commit != ""), n.todo(), n.again("notice.retry"))
+	return n.paragraphs(in, "notice.failed", n.when("notice.commit", n.Commit != ""), n.whatToDo(), n.again("notice.retry"))
 }
 
 // Next says what can be done after a failure, and how the work begins anew. It stands behind all
 // else that there is to say about the failure.
 func (n Notice) Next(in task.Language) string {
-	return n.paragraphs(in, n.todo(), n.again("notice.retry"))
+	return n.paragraphs(in, n.whatToDo(), n.again("notice.retry"))
 }
 
 // Rejected says that the forge did not accept the branch of the work, or the pull request: whose
@@ -105,7 +105,7 @@ func (n Notice) Rejected(in task.Language, pull bool) string {
 	}
 	n.Detail = code(textfmt.Shorten(textfmt.OneLine(textfmt.Plain(n.Detail)), longestDetail))
 	n.Account = cmp.Or(n.Account, messages.Text(in, "notice.the_bot"))
-	return n.paragraphs(in, key, n.work(false), n.fetch(), n.todo(), n.again("notice.retry"))
+	return n.paragraphs(in, key, n.work(false), n.fetch(), n.whatToDo(), n.again("notice.retry"))
 }
 
 // Waits says for what reason the work has not begun yet, and what can be done about it.
@@ -145,7 +145,7 @@ func (n Notice) Lapsed(in task.Language) string {
 
 // PausedNow says that the work was paused.
 func (n Notice) PausedNow(in task.Language) string {
-	return n.paragraphs(in, "notice.paused", n.when("notice.unanswered", n.Unanswered), n.when("notice.kept", n.Kept != ""), n.todo())
+	return n.paragraphs(in, "notice.paused", n.when("notice.unanswered", n.Unanswered), n.when("notice.kept", n.Kept != ""), n.whatToDo())
 }
 
 // Undecided says that reviews keep asking for changes, and that a person has to decide.
@@ -234,8 +234,8 @@ func (n Notice) anew() string {
 	}
 }
 
-// todo is the paragraph about what can be done about the reason.
-func (n Notice) todo() string {
+// whatToDo is the paragraph about what can be done about the reason.
+func (n Notice) whatToDo() string {
 	return n.when("notice.todo", messages.Fix(task.English, n.Reason) != "")
 }
 

@@ -469,7 +469,7 @@ func (s *Sender) judge(action store.Action, err error) outcome {
 	case task.Conflict:
 		return outcome{status: store.Refused, reason: task.ReasonForgeConflict}
 	case task.Forbidden, task.NotFound, task.Invalid, task.TooLarge, task.Unsupported:
-		return outcome{status: store.Refused, reason: task.ReasonRejectedByForge}
+		return outcome{status: store.Refused, reason: whoRefused(err)}
 	case task.Internal:
 		if action.Attempts >= faultAttempts {
 			return outcome{status: store.Refused, reason: task.ReasonAttemptsExhausted}
@@ -478,6 +478,15 @@ func (s *Sender) judge(action store.Action, err error) outcome {
 	default: // the forge or the database is not to be had, or the credential is bad
 		return again
 	}
+}
+
+// whoRefused tells what a forge has said from what went wrong here, as in the mirror: people are
+// shown only the words of a forge.
+func whoRefused(err error) task.Reason {
+	if _, said := errors.AsType[*forge.Error](err); said {
+		return task.ReasonRejectedByForge
+	}
+	return task.ReasonNotWritten
 }
 
 // pauseAfter returns the pause after so many attempts.

@@ -338,7 +338,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("what stood behind: %+v", action)
 		}
 		for key, reason := range map[string]task.Reason{
-			gone: task.ReasonRejectedByForge, boom: task.ReasonAttemptsExhausted, "odd": task.ReasonRejectedByForge, "bad": task.ReasonRejectedByForge,
+			gone: task.ReasonRejectedByForge, boom: task.ReasonAttemptsExhausted, "odd": task.ReasonNotWritten, "bad": task.ReasonNotWritten,
 		} {
 			if action := d.after(t, 0, key); action.Status != store.Refused || action.Reason != reason {
 				t.Errorf("%s: %s %q (%s)", key, action.Status, action.Reason, action.LastError)

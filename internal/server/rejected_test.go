@@ -67,6 +67,45 @@ func TestRejectedPullRequest(t *testing.T) {
 	w.wantRejection(t, made, "did not accept a pull request of toryo-bot")
 }
 
+// What went wrong on the server was not said by the forge: neither the agent nor the pages of the
+// forge get to see it, and people find what the agent said.
+func TestBranchThatTheServerCouldNotPublish(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]error{
+		"not in the mirror": task.Errorf(task.NotFound, "the task has not pushed a branch in /var/lib/toryo/mirrors"),
+		"too large":         task.Wrap(task.TooLarge, errors.New("/var/lib/toryo/mirrors is full"), "cannot publish the branch"),
+		"a conflict here":   task.Errorf(task.Conflict, "the branch in /var/lib/toryo/mirrors is at another commit"),
+		"not configured":    task.Errorf(task.Unsupported, "this server publishes no branches from /var/lib/toryo/mirrors"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := onSQLite(t)
+			made := w.issue(t, "Fix the sum")
+			held, _ := w.claim(t, made.ID)
+			w.rejected.Store("c1", fault)
+			_, err := held.OpenPull(t.Context(), wire.OpenPull{Branch: made.Branch, Commit: "c1", Base: "main", Title: "Fix it", Body: "Fixed."})
+			if task.CodeOf(err) != task.Conflict || !strings.Contains(err.Error(), "the server could not write the branch \"toryo/1\"") || strings.Contains(err.Error(), "/var/lib") {
+				t.Errorf("the agent is told %v", err)
+			}
+			if err := held.Finish(t.Context(), wire.Result{Outcome: task.OutcomeFailed, Reason: string(task.ReasonRunFailed), Comment: "It broke."}); err != nil {
+				t.Fatal(err)
+			}
+			w.settle(t, made.Key)
+			if said := w.textsOn(t, made.Key); !strings.Contains(said, "It broke.") || strings.Contains(said, "It said") || strings.Contains(said, "/var/lib") {
+				t.Errorf("people are told %q", said)
+			}
+			notes, err := w.store.EventsOf(t.Context(), made.ID, task.NoteTaken)
+			if err != nil || len(notes) != 0 {
+				t.Errorf("the notes of the journal are %v, %v", notes, err)
+			}
+			after, err := w.store.Task(t.Context(), made.ID)
+			if err != nil || after.State != task.Failed || after.Reason != task.ReasonRunFailed {
+				t.Errorf("the task is %+v, %v", after, err)
+			}
+		})
+	}
+}
+
 // wantRejection checks what people find about a rejected write.
 func (w *workshop) wantRejection(t *testing.T, made task.Task, who string) {
 	t.Helper()
@@ -117,5 +156,35 @@ func TestRejectedBranchThatWasAcceptedLater(t *testing.T) {
 	w.settle(t, made.Key)
 	if said := w.textsOn(t, made.Key); !strings.Contains(said, "It broke later.") || strings.Contains(said, "not allowed") {
 		t.Errorf("people are told %q", said)
+	}
+}
+
+// Somebody stops the task after its branch was rejected: then it was stopped, and nothing says
+// that it has failed, neither on the item nor in the journal.
+func TestRejectedBranchOfATaskThatIsStopped(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Fix the sum")
+	held, _ := w.claim(t, made.ID)
+	w.rejected.Store("c1", notAllowed())
+	if _, err := held.OpenPull(t.Context(), wire.OpenPull{Branch: made.Branch, Commit: "c1", Base: "main", Title: "Fix it", Body: "Fixed."}); err == nil {
+		t.Fatal("it was taken")
+	}
+	if _, err := w.controller.StopTask(t.Context(), made.ID, task.ReasonStopRequested); err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Finish(t.Context(), wire.Result{Outcome: task.OutcomeFailed, Reason: string(task.ReasonRunFailed), Comment: "It broke.", Summary: "Half of it."}); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(t, made.Key)
+	w.wantState(t, made.ID, task.Stopped, task.ReasonStopRequested)
+	if said := w.textsOn(t, made.Key); !strings.Contains(said, "Stopped.") || strings.Contains(said, "Failed") {
+		t.Errorf("people are told %q", said)
+	}
+	if notes, err := w.store.EventsOf(t.Context(), made.ID, task.NoteTaken); err != nil || len(notes) != 0 {
+		t.Errorf("the notes of the journal are %v, %v", notes, err)
+	}
+	if _, err := w.store.LastEvent(t.Context(), made.ID, task.Summed); err != nil {
+		t.Errorf("what a later run is told is not in the journal: %v", err)
 	}
 }

@@ -21,14 +21,12 @@ type RunEnd struct {
 	Generation int64
 	TokenHash  []byte // of the lease's token
 	Outcome    string // what the agent says
-	// Events are entries of the server that go into the journal with the end.
-	Events []task.Event
 	// Decide says which move is made of it, given the task and the halts that are
-	// pending, while nobody else can change either. Task and generation of the
-	// change that it returns are of no account. Its error refuses the end. It may
-	// be asked again when the transaction has to be repeated, and must do nothing
-	// but decide.
-	Decide func(t task.Task, pending []Halt) (Change, error)
+	// pending, while nobody else can change either, and which entries of the server go
+	// into the journal with the end. Task and generation of the change that it returns
+	// are of no account. Its error refuses the end. It may be asked again when the
+	// transaction has to be repeated, and must do nothing but decide.
+	Decide func(t task.Task, pending []Halt) (Change, []task.Event, error)
 }
 
 // EndedRun is a run that its agent has ended.

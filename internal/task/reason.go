@@ -118,6 +118,7 @@ const (
 	ReasonRejectedByForge Reason = "rejected_by_forge"
 	ReasonForgeConflict   Reason = "forge_conflict"
 	ReasonExpired         Reason = "expired"
+	ReasonNotWritten      Reason = "not_written" // by us: the forge was not asked, or is not to blame
 )
 
 // The reasons for which a run is not told of a comment.

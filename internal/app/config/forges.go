@@ -78,8 +78,8 @@ func (g GitHub) HasCredentials() bool {
 	return g.Token != "" || g.UsesApp() && g.AppPrivateKey != ""
 }
 
-// describesApp says that something is set about a GitHub App, be it enough or not.
-func (g GitHub) describesApp() bool {
+// DescribesApp says that something is set about a GitHub App, be it enough or not.
+func (g GitHub) DescribesApp() bool {
 	return g.AppID != 0 || g.AppInstallationID != 0 || g.AppPrivateKey != "" || g.AppPrivateKeyFile != ""
 }
 
@@ -89,7 +89,7 @@ func (g GitHub) describesApp() bool {
 func (c Config) ConfiguredForges() []task.Forge {
 	usual := Default()
 	var forges []task.Forge
-	if g := c.GitHub; g.describesApp() || isGiven(g.Token, g.TokenFile, g.WebhookSecret, g.WebhookSecretFile) || g.Owner != "" || g.URL != usual.GitHub.URL {
+	if g := c.GitHub; g.DescribesApp() || isGiven(g.Token, g.TokenFile, g.WebhookSecret, g.WebhookSecretFile) || g.Owner != "" || g.URL != usual.GitHub.URL {
 		forges = append(forges, task.GitHub)
 	}
 	if g := c.GitLab; isGiven(g.Token, g.TokenFile, g.WebhookSecret, g.WebhookSecretFile) || len(g.Projects) > 0 || g.URL != usual.GitLab.URL {

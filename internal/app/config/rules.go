@@ -135,7 +135,7 @@ func (l *loader) checkForges() {
 				l.conflict(complain("set it, or remove what else is set for "+string(forge), "%s is configured (%s), but this key is missing", forge, l.configuredBy(forge)), k.path)
 			}
 		}
-		if forge == task.GitHub && (l.config.GitHub.describesApp() || l.anyBad(appKeys...)) {
+		if forge == task.GitHub && (l.config.GitHub.DescribesApp() || l.anyBad(appKeys...)) {
 			continue
 		}
 		token := l.schema.byPath[join(string(forge), "token")]
@@ -162,7 +162,7 @@ var appKeys = []string{"github.app_id", "github.app_private_key_file", "github.a
 // checkApp makes sure that GitHub sees one bot, and a GitHub App in full.
 func (l *loader) checkApp() {
 	github := l.config.GitHub
-	if !github.describesApp() {
+	if !github.DescribesApp() {
 		return
 	}
 	switch {

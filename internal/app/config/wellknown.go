@@ -94,7 +94,7 @@ func (l *loader) takeToken(forge task.Forge, environ []string) {
 	if l.isGiven(token) || l.bad[address] {
 		return
 	}
-	if forge == task.GitHub && (l.config.GitHub.describesApp() || l.anyBad(appKeys...)) {
+	if forge == task.GitHub && (l.config.GitHub.DescribesApp() || l.anyBad(appKeys...)) {
 		return
 	}
 	known := forgeTokens[forge]

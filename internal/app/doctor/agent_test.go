@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/toryo-dev/toryo/internal/app/doctor"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -18,13 +20,15 @@ import (
 func toryoAt(w http.ResponseWriter, r *http.Request) {
 	roles := map[string]string{"Bearer agent-token": "agent", "Bearer viewer-token": "viewer"}
 	role, known := roles[r.Header.Get("Authorization")]
+	answer := any(wire.Me{Name: "laptop", Role: role, Version: "v9"})
 	if !known {
 		w.Header().Set("Content-Type", wire.ProblemType)
 		w.WriteHeader(http.StatusUnauthorized)
-		_ = json.NewEncoder(w).Encode(wire.ProblemOf(task.Errorf(task.Unauthorized, "no valid token was given")))
-		return
+		answer = wire.ProblemOf(task.Errorf(task.Unauthorized, "no valid token was given"))
 	}
-	_ = json.NewEncoder(w).Encode(wire.Me{Name: "laptop", Role: role, Version: "v9"})
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 func TestServerOfAnAgent(t *testing.T) {
@@ -96,10 +100,10 @@ func TestModelIsNeededByAgents(t *testing.T) {
 	if got := doctor.NeededBy(true, none); got.Status != doctor.Missing || !strings.Contains(got.Found, "takes no tasks") {
 		t.Errorf("on the machine of an agent: %+v", got)
 	}
-	if got := doctor.NeededBy(false, none); got != none {
+	if got := doctor.NeededBy(false, none); !cmp.Equal(got, none) {
 		t.Errorf("elsewhere: %+v", got)
 	}
-	if there := (doctor.Finding{Name: "model", Status: doctor.OK}); doctor.NeededBy(true, there) != there {
+	if there := (doctor.Finding{Name: "model", Status: doctor.OK}); !cmp.Equal(doctor.NeededBy(true, there), there) {
 		t.Error("a model that is there is not missing")
 	}
 }

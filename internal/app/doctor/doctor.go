@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Status is how serious a finding is.
@@ -30,6 +32,8 @@ type Finding struct {
 	Hint   string `json:"mend,omitempty"`
 	// Command is one that fixes it, if there is one.
 	Command string `json:"command,omitempty"`
+	// Repositories are those that it is about, the first maxRepositories of them.
+	Repositories []string `json:"repositories,omitempty"`
 
 	Weak bool `json:"-"` // a sandbox that is not for tasks from a forge
 }
@@ -89,6 +93,9 @@ func Healthy(findings []Finding) bool {
 
 var marks = map[Status]string{OK: "✓", Warning: "!", Missing: "✗"}
 
+// shown is a text as a terminal may show it: forges and other programs have said some of it.
+func shown(text string) string { return textfmt.OneLine(textfmt.Plain(text)) }
+
 // Print writes the findings for people.
 func Print(to io.Writer, findings []Finding) error {
 	width := 0
@@ -97,12 +104,12 @@ func Print(to io.Writer, findings []Finding) error {
 	}
 	var text strings.Builder
 	for _, finding := range findings {
-		fmt.Fprintf(&text, "%s %-*s  %s\n", marks[finding.Status], width, finding.Name, finding.Found)
+		fmt.Fprintf(&text, "%s %-*s  %s\n", marks[finding.Status], width, finding.Name, shown(finding.Found))
 		if finding.Hint != "" {
-			fmt.Fprintf(&text, "  %-*s  → %s\n", width, "", finding.Hint)
+			fmt.Fprintf(&text, "  %-*s  → %s\n", width, "", shown(finding.Hint))
 		}
 		if finding.Command != "" {
-			fmt.Fprintf(&text, "  %-*s  $ %s\n", width, "", finding.Command)
+			fmt.Fprintf(&text, "  %-*s  $ %s\n", width, "", shown(finding.Command))
 		}
 	}
 	_, err := io.WriteString(to, text.String())

@@ -274,6 +274,19 @@ func TestCommandsArePrinted(t *testing.T) {
 	}
 }
 
+// Forges and other programs have said some of what is found: it cannot command the terminal, nor
+// look like a finding of its own.
+func TestFindingsCannotCommandTheTerminal(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	if err := doctor.Print(&text, []doctor.Finding{{Name: "gitea", Status: doctor.Missing, Found: "no\x1b[2J\n✓ gitea  fine", Hint: "see\r\nthere"}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "✗ gitea  no[2J ✓ gitea fine\n         → see there\n"; text.String() != want {
+		t.Errorf("it says\n%q", text.String())
+	}
+}
+
 func TestHealthyMeansNothingMissing(t *testing.T) {
 	t.Parallel()
 	if !doctor.Healthy([]doctor.Finding{{Status: doctor.OK}, {Status: doctor.Warning}}) || doctor.Healthy([]doctor.Finding{{Status: doctor.OK}, {Status: doctor.Missing}}) {

@@ -3,19 +3,15 @@ package doctor
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
-	"github.com/toryo-dev/toryo/internal/app/reach"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/task"
-	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // ForgeAccess is how forges are looked at.
@@ -27,6 +23,8 @@ type ForgeAccess struct {
 	Scope func(of task.Forge, repository string) bool
 	// Events are those of the forges whose webhooks are taken.
 	Events map[task.Forge]forge.WebhookEvents
+	// Received is what servers have received of the webhooks of a forge.
+	Received func(context.Context, task.Forge) (Received, error)
 	// URL is where forges reach the server.
 	URL string
 }
@@ -43,7 +41,10 @@ const looksAtOnce = 8
 func Forges(c config.Config, access ForgeAccess) []Survey {
 	var surveys []Survey
 	for _, name := range c.ConfiguredForges() {
-		s := forgeSurvey{ForgeAccess: access, name: name, account: c.Account(name), where: wherein(c, name), app: name == task.GitHub && c.GitHub.UsesApp()}
+		s := forgeSurvey{ForgeAccess: access, name: name, account: c.Account(name), where: wherein(c, name)}
+		if name == task.GitHub && c.GitHub.DescribesApp() && c.GitHub.Token == "" {
+			s.app = &app{c.GitHub.AppID, c.GitHub.AppInstallationID}
+		}
 		surveys = append(surveys, s.run)
 	}
 	if len(surveys) > 0 {
@@ -83,8 +84,9 @@ type forgeSurvey struct {
 	name    task.Forge
 	account config.Account
 	where   place
-	app     bool // a GitHub App acts as the bot, and has a webhook of its own
+	app     *app // the GitHub App that acts as the bot, and has a webhook of its own; nil for a token
 	setup   forge.Setup
+	arrived arrivals
 }
 
 func (s forgeSurvey) run(ctx context.Context) []Finding {
@@ -93,7 +95,7 @@ func (s forgeSurvey) run(ctx context.Context) []Finding {
 	}
 	reader, setup, err := s.Connect(s.name)
 	if err != nil {
-		found, hint := explained(err, "see "+string(s.name)+" in toryo.yaml")
+		found, hint := explained(err, s.configured())
 		return []Finding{{Name: string(s.name), Status: Missing, Found: found, Hint: hint}}
 	}
 	s.setup = setup
@@ -121,6 +123,8 @@ func (s forgeSurvey) run(ctx context.Context) []Finding {
 func (s forgeSurvey) lacking() *Finding {
 	name := string(s.name)
 	switch {
+	case s.app != nil:
+		return s.app.lacking(s.account)
 	case !s.account.Credentials:
 		return &Finding{
 			Name: name, Status: Missing, Found: "configured, but without a token",
@@ -144,57 +148,19 @@ func (s forgeSurvey) whoWeAre(ctx context.Context, reader forge.Reader) Finding 
 	switch {
 	case err != nil:
 		return s.refused(err)
+	case login == "":
+		return s.otherProgram()
 	case !task.SameLogin(login, s.account.BotName):
-		return Finding{
+		finding := Finding{
 			Name: name, Status: Warning, Found: fmt.Sprintf("the credentials are those of %s, but bot_name is %s", login, s.account.BotName),
-			Hint: fmt.Sprintf("set %s.bot_name to %s, or use the token of %s", name, login, s.account.BotName),
+			Hint: fmt.Sprintf("set %s.bot_name to %s", name, login),
 		}
-	}
-	return Finding{Name: name, Status: OK, Found: fmt.Sprintf("%s knows us as %s", s.account.URL, login)}
-}
-
-// ownAccount is what lets a token read whose it is.
-var ownAccount = map[task.Forge]string{
-	task.GitHub: "the token the permission to read metadata",
-	task.GitLab: "the token the scope api, or read_user besides",
-	task.Gitea:  "the token the scope read:user",
-}
-
-// refused says why a forge did not say who we are: whether it answered, and what.
-func (s forgeSurvey) refused(err error) Finding {
-	finding := Finding{Name: string(s.name), Status: Missing}
-	failed, is := errors.AsType[*forge.Error](err)
-	if !is || failed.Status == 0 {
-		why, _ := reach.Target{
-			Setting:   string(s.name) + ".url",
-			Authority: "put the certificate of that authority into a file, and set SSL_CERT_FILE and GIT_SSL_CAINFO to it where Toryo is started",
-		}.Explain(err)
-		finding.Found, finding.Hint = fmt.Sprintf("the forge does not answer at %s: %s", s.account.URL, why.Found), why.Hint
+		if s.app == nil {
+			finding.Hint += ", or use the token of " + s.account.BotName
+		}
 		return finding
 	}
-	said := ""
-	if failed.Err.Err != nil {
-		said = ": " + textfmt.Shorten(textfmt.OneLine(failed.Err.Err.Error()), longestReason)
-	}
-	switch {
-	case failed.Err.Code == task.Unavailable && failed.Status < http.StatusInternalServerError:
-		finding.Found, finding.Hint = fmt.Sprintf("%s allows no more requests for now (status %d)", s.account.URL, failed.Status), "try again later"
-	case failed.Status == http.StatusUnauthorized:
-		finding.Found = fmt.Sprintf("%s does not accept the token (status 401): it is wrong, was revoked or has expired", s.account.URL)
-		finding.Hint = fmt.Sprintf("make a new token for %s there, with what docs/forges.md lists, and put it in place of the old one (%s or %s.token_file)",
-			s.account.BotName, strings.Join(s.account.Variables, " or "), s.name)
-		finding.Command = setUp
-	case failed.Status == http.StatusForbidden:
-		finding.Found = fmt.Sprintf("%s accepts the token, but does not let it read whose it is (status 403)%s", s.account.URL, said)
-		finding.Hint, finding.Command = "give "+ownAccount[s.name], setUp
-	case failed.Status == http.StatusNotFound:
-		finding.Found = fmt.Sprintf("there is no API of %s at %s (status 404)", s.name, s.account.URL)
-		finding.Hint = fmt.Sprintf("set %s.url to the address of the forge's first page", s.name)
-	default:
-		finding.Found = fmt.Sprintf("%s answers with status %d%s", s.account.URL, failed.Status, said)
-		finding.Hint = fmt.Sprintf("check %s.url, and whether a proxy answers in place of the forge", s.name)
-	}
-	return finding
+	return Finding{Name: name, Status: OK, Found: fmt.Sprintf("%s knows us as %s", s.account.URL, login)}
 }
 
 // repositories says which repositories are found that are worked on, and names them.
@@ -204,7 +170,7 @@ func (s forgeSurvey) repositories(ctx context.Context, reader forge.Reader) (Fin
 	finding := Finding{Name: string(s.name) + " repositories", Status: Missing}
 	seen, err := reader.Repositories(ctx)
 	if err != nil {
-		finding.Found, finding.Hint = explained(err, "see docs/forges.md for what the token needs")
+		finding.Found, finding.Hint = explained(err, s.needs())
 		return finding, nil
 	}
 	var ours, others []string
@@ -223,13 +189,16 @@ func (s forgeSurvey) repositories(ctx context.Context, reader forge.Reader) (Fin
 		finding.Found = s.where.key + " is not set, so no repository is worked on" + s.sees(others, ", and "+s.account.BotName+" has access to none")
 		finding.Hint = "set " + s.where.key + " in toryo.yaml" + example(s.where, others)
 	case len(missing) > 0:
-		finding.Found = "not found with the token of " + s.account.BotName + ": " + few(missing) + s.sees(others, "")
+		finding.Found = "not found with the token of " + s.account.BotName + ": " + firstOf(missing, maxRepositories) + s.sees(others, "")
+		finding.Repositories = missing[:min(len(missing), maxRepositories)]
 		finding.Hint = "check the names in " + s.where.key + ", and make " + s.account.BotName + " a member of these projects with the role Developer or more"
 	case len(ours) == 0:
 		finding.Found = fmt.Sprintf("%s is %q, and %s has access to no repository there%s", s.where.key, s.where.owner, s.account.BotName, s.sees(others, ", nor to any other"))
-		finding.Hint = fmt.Sprintf("give %s write access to a repository of %s, or change %s%s", s.account.BotName, s.where.owner, s.where.key, example(s.where, others))
+		finding.Hint = fmt.Sprintf("%s, or change %s%s", s.access(), s.where.key, example(s.where, others))
 	default:
-		finding = Finding{Name: finding.Name, Status: OK, Found: fmt.Sprintf("%d worked on: %s", len(ours), few(ours))}
+		finding = Finding{
+			Name: finding.Name, Status: OK, Found: fmt.Sprintf("%d worked on: %s", len(ours), few(ours)), Repositories: ours[:min(len(ours), maxRepositories)],
+		}
 		if len(others) > 0 {
 			finding.Found += fmt.Sprintf("; %d others are not, by %s", len(others), s.where.key)
 		}
@@ -269,7 +238,7 @@ func example(where place, others []string) string {
 }
 
 // each looks at repositories side by side. Those of which the same is to be said are one finding;
-// what is well comes last.
+// what is well comes last. Where something is wrong every repository is named.
 func (s forgeSurvey) each(ctx context.Context, about string, repositories []string, look func(context.Context, string) Finding) []Finding {
 	found := make([]Finding, len(repositories))
 	var group errgroup.Group
@@ -283,28 +252,44 @@ func (s forgeSurvey) each(ctx context.Context, about string, repositories []stri
 		})
 	}
 	_ = group.Wait() // nothing fails: that something cannot be read is a finding
-	where := map[Finding][]string{}
-	var bad, well []Finding
-	for i, finding := range found {
-		switch {
-		case where[finding] != nil:
-		case finding.Status == OK:
-			well = append(well, finding)
-		default:
-			bad = append(bad, finding)
-		}
-		where[finding] = append(where[finding], repositories[i])
-	}
-	findings := slices.Concat(bad, well)
+	findings := together(found, repositories)
+	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(isWell(a), isWell(b)) })
 	for i, finding := range findings {
-		findings[i].Name, findings[i].Found = string(s.name)+about, few(where[finding])+": "+finding.Found
+		names := firstOf(finding.Repositories, maxRepositories)
+		if finding.Status == OK {
+			names = few(finding.Repositories)
+		}
+		findings[i].Name, findings[i].Found = string(s.name)+about, names+": "+finding.Found
 	}
 	return findings
 }
 
+// together makes one finding of those of which the same is to be said.
+func together(found []Finding, repositories []string) (findings []Finding) {
+	for i, finding := range found {
+		same := func(f Finding) bool {
+			return f.Status == finding.Status && f.Found == finding.Found && f.Hint == finding.Hint && f.Command == finding.Command
+		}
+		at := slices.IndexFunc(findings, same)
+		if at < 0 {
+			at, findings = len(findings), append(findings, finding)
+		}
+		findings[at].Repositories = append(findings[at].Repositories, repositories[i])
+	}
+	return findings
+}
+
+// isWell is 1 for what is well, and 0 for the rest.
+func isWell(finding Finding) int {
+	if finding.Status == OK {
+		return 1
+	}
+	return 0
+}
+
 // failure is the finding about a repository that cannot be looked at.
 func failure(err error) Finding {
-	found, hint := explained(err, "see docs/forges.md for what the token needs")
+	found, hint := explained(err, "see docs/forges.md for what the bot needs")
 	return Finding{Status: cmp.Or(severity[task.CodeOf(err)], Warning), Found: found, Hint: hint}
 }
 

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,14 +18,18 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/doctor"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/gitea"
+	"github.com/toryo-dev/toryo/internal/forge/github"
+	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // prepared is how repositories are prepared; methods that doctor does not use are missing.
 type prepared struct {
 	forge.Setup
-	rights func(repository string) ([]forge.RightCheck, error)
-	hooks  func(repository string) ([]forge.Hook, error)
+	rights    func(repository string) ([]forge.RightCheck, error)
+	hooks     func(repository string) ([]forge.Hook, error)
+	delivered map[string]forge.HookDelivery // last, by repository; Gitea tells none
 }
 
 func (p prepared) CheckRights(_ context.Context, repository string) ([]forge.RightCheck, error) {
@@ -32,6 +38,10 @@ func (p prepared) CheckRights(_ context.Context, repository string) ([]forge.Rig
 
 func (p prepared) Hooks(_ context.Context, repository string) ([]forge.Hook, error) {
 	return p.hooks(repository)
+}
+
+func (p prepared) LastDelivery(_ context.Context, repository, _ string) (forge.HookDelivery, error) {
+	return p.delivered[repository], nil
 }
 
 // giteaAt is a Gitea in a program of its own, as far as doctor asks it anything.
@@ -70,12 +80,15 @@ func giteaAt(t *testing.T, login string, repositories ...string) string {
 	return server.URL
 }
 
-// look is what doctor says about a Gitea.
+// look is what doctor says about a Gitea, or about a GitHub that is one.
 type look struct {
 	url, token, owner string
+	gitHub            bool
 	setup             forge.Setup
 	secret            bool
-	fault             error // with which every request fails
+	fault             error                // with which every request fails
+	counted           []store.WebhookEvent // deliveries to servers
+	last              []store.Received     // by servers
 }
 
 // faulty fails with an error.
@@ -86,8 +99,17 @@ func (f faulty) RoundTrip(*http.Request) (*http.Response, error) { return nil, f
 func (l look) findings(t *testing.T) []doctor.Finding {
 	t.Helper()
 	c := config.Default()
-	c.Gitea.URL, c.Gitea.Token, c.Gitea.BotName, c.Gitea.Owner = l.url, "good-token", "bot", l.owner
+	events := map[task.Forge]forge.WebhookEvents{task.Gitea: gitea.WebhookEvents}
+	if l.gitHub {
+		c.GitHub.URL, c.GitHub.Token, c.GitHub.BotName, c.GitHub.Owner = l.url, "good-token", "bot", l.owner
+		events = map[task.Forge]forge.WebhookEvents{task.GitHub: github.WebhookEvents}
+	} else {
+		c.Gitea.URL, c.Gitea.Token, c.Gitea.BotName, c.Gitea.Owner = l.url, "good-token", "bot", l.owner
+	}
 	access := doctor.ForgeAccess{
+		Received: func(context.Context, task.Forge) (doctor.Received, error) {
+			return doctor.Received{Counted: items.ReportWebhooks(l.counted, events, items.DefaultAges, time.Now()), Last: l.last}, nil
+		},
 		Connect: func(task.Forge) (forge.Reader, forge.Setup, error) {
 			token := l.token
 			if token == "" {
@@ -107,7 +129,7 @@ func (l look) findings(t *testing.T) []doctor.Finding {
 		URL: "https://toryo.example.com",
 	}
 	if l.secret {
-		access.Events = map[task.Forge]forge.WebhookEvents{task.Gitea: gitea.WebhookEvents}
+		access.Events = events
 	}
 	return doctor.Explore(t.Context(), doctor.Forges(c, access))
 }
@@ -162,6 +184,12 @@ func TestForgeThatDoesNotSayWhoWeAre(t *testing.T) {
 	t.Cleanup(broken.Close)
 	limited := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }))
 	t.Cleanup(limited.Close)
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>Please log in</html>") }))
+	t.Cleanup(page.Close)
+	nobody := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }))
+	t.Cleanup(nobody.Close)
+	wanting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusProxyAuthRequired) }))
+	t.Cleanup(wanting.Close)
 	there := giteaAt(t, "bot")
 	for name, c := range map[string]struct {
 		look look
@@ -172,12 +200,15 @@ func TestForgeThatDoesNotSayWhoWeAre(t *testing.T) {
 		"a private CA":      {look{url: private.URL}, []string{"the forge does not answer", "authority that this machine does not know", "SSL_CERT_FILE"}, "token"},
 		"HTTP for HTTPS":    {look{url: strings.Replace(there, "http:", "https:", 1)}, []string{"speaks HTTP", "http://"}, "token"},
 		"no such host":      {look{url: "http://forge.invalid", fault: &net.DNSError{Err: "no such host", Name: "forge.invalid", IsNotFound: true}}, []string{"the forge does not answer", "forge.invalid", "DNS"}, "token"},
-		"a broken tunnel":   {look{url: there, fault: &net.OpError{Op: "proxyconnect", Net: "tcp", Err: errors.New("no")}}, []string{"the proxy does not answer", "NO_PROXY"}, "token"},
+		"a broken tunnel":   {look{url: there, fault: &net.OpError{Op: "proxyconnect", Net: "tcp", Err: errors.New("no")}}, []string{"the proxy in HTTPS_PROXY or HTTP_PROXY does not answer", "NO_PROXY"}, "token"},
 		"no answer":         {look{url: there, fault: context.DeadlineExceeded}, []string{"no answer in time", "firewalls"}, "token"},
 		"a wrong token":     {look{url: there, token: "bad-token"}, []string{"does not accept the token", "expired", "TORYO_GITEA_TOKEN", "docs/forges.md"}, "does not answer"},
 		"a missing scope":   {look{url: there, token: "no-scope"}, []string{"accepts the token", "403", "read:user"}, "does not answer"},
 		"another program":   {look{url: other.URL}, []string{"there is no API of gitea", "gitea.url"}, "token"},
 		"a broken proxy":    {look{url: broken.URL}, []string{"answers with status 502", "proxy"}, "token"},
+		"a proxy's account": {look{url: wanting.URL}, []string{"the proxy requires a user and a password", "HTTP_PROXY"}, "token"},
+		"a page":            {look{url: page.URL}, []string{"something answers at " + page.URL + ", but not the API of gitea", "gitea.url", "proxy"}, "requests"},
+		"other JSON":        {look{url: nobody.URL}, []string{"something answers at " + nobody.URL + ", but not the API of gitea", "gitea.url"}, "credentials"},
 		"too many requests": {look{url: limited.URL}, []string{"allows no more requests", "try again later"}, "token"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -287,61 +318,45 @@ func TestManyRepositories(t *testing.T) {
 	}
 }
 
-func TestHooksOfRepositories(t *testing.T) {
+// Every repository that something is wrong with is named, for people and for programs: whoever is
+// to give rights has to know where.
+func TestRepositoriesWithAFaultAreAllNamed(t *testing.T) {
 	t.Parallel()
-	var all []string
-	for _, event := range gitea.WebhookEvents {
-		all = append(all, event.Name)
+	var names []string
+	for i := range 26 {
+		names = append(names, fmt.Sprintf("team/r%02d", i))
 	}
-	at := time.Date(2031, 5, 6, 12, 0, 0, 0, time.UTC)
-	const ours = "https://toryo.example.com/webhooks/gitea"
-	hooks := map[string][]forge.Hook{
-		"team/good":    {{URL: "https://ci.example.com"}, {URL: ours + "/", Events: all, Active: true, LastAt: at, LastStatus: 204}},
-		"team/none":    {{URL: "https://ci.example.com"}},
-		"team/old":     {{URL: "https://chat.example.com/hooks/hunter2"}, {URL: "https://me:hunter2@old.example.com/webhooks/gitea", Events: all, Active: true}},
-		"team/off":     {{URL: ours, Events: all}},
-		"team/events":  {{URL: ours, Events: all[1:], Active: true}},
-		"team/lost":    {{URL: ours, Events: all, Active: true, LastAt: at}},
-		"team/secret":  {{URL: ours, Events: all, Active: true, LastAt: at, LastStatus: 401}},
-		"team/nowhere": {{URL: ours, Events: all, Active: true, LastAt: at, LastStatus: 404}},
-	}
-	names := []string{"team/hidden", "team/away"}
-	for name := range hooks {
-		names = append(names, name)
-	}
-	setup := prepared{
-		rights: func(string) ([]forge.RightCheck, error) { return nil, nil },
-		hooks: func(repository string) ([]forge.Hook, error) {
-			switch repository {
-			case "team/hidden":
-				return nil, task.Errorf(task.Forbidden, "only for administrators")
-			case "team/away":
-				return nil, errors.New("the connection broke")
-			}
-			return hooks[repository], nil
-		},
-	}
-	there := giteaAt(t, "bot", names...)
-	got := look{url: there, owner: "team", setup: setup, secret: true}.findings(t)
-	want(t, got, "gitea webhook", doctor.OK, "delivers to "+ours, "2031-05-06", "team/good")
-	want(t, got, "gitea webhook", doctor.Warning, "team/none: none for "+ours, "polled")
-	want(t, got, "gitea webhook", doctor.Warning, "team/old", "https://old.example.com/webhooks/gitea", "server.public_url")
-	want(t, got, "gitea webhook", doctor.Warning, "team/off", "switched off")
-	want(t, got, "gitea webhook", doctor.Warning, "team/events", "does not tell of "+gitea.WebhookEvents[0].Title)
-	want(t, got, "gitea webhook", doctor.Warning, "team/lost", "did not arrive", "ALLOWED_HOST_LIST")
-	want(t, got, "gitea webhook", doctor.Warning, "team/secret", "401", "gitea.webhook_secret")
-	want(t, got, "gitea webhook", doctor.Warning, "team/nowhere", "404", "server.public_url")
-	want(t, got, "gitea webhook", doctor.OK, "team/hidden", "administrators")
-	want(t, got, "gitea webhook", doctor.Warning, "team/away", "the connection broke")
-	for _, finding := range got {
-		if strings.Contains(fmt.Sprint(finding), "hunter2") {
-			t.Errorf("the address of a webhook of others may be a secret: %+v", finding)
+	setup := prepared{rights: func(repository string) ([]forge.RightCheck, error) {
+		if repository < "team/r08" {
+			return nil, nil
 		}
-		if finding.Name == "gitea webhook" && finding.Status == doctor.Missing {
-			t.Errorf("Toryo works without webhooks, but %+v", finding)
+		return []forge.RightCheck{{Right: forge.Push, State: forge.RightMissing}}, nil
+	}}
+	got := look{url: giteaAt(t, "bot", names...), owner: "team", setup: setup}.findings(t)
+	want(t, got, "gitea rights", doctor.Missing, strings.Join(names[8:20], ", ")+": bot may not push branches")
+	want(t, got, "gitea rights", doctor.OK, "team/r04 and 3 more repositories: bot may do all")
+	text, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read []struct {
+		Name, Status string
+		Repositories []string
+	}
+	if err := json.Unmarshal(text, &read); err != nil {
+		t.Fatal(err)
+	}
+	about := map[string][]string{}
+	for _, finding := range read {
+		about[finding.Name+" "+finding.Status] = finding.Repositories
+	}
+	for name, want := range map[string][]string{
+		"gitea rights missing": names[8:20], "gitea rights ok": names[:8], "gitea repositories ok": names[:20],
+	} {
+		if !slices.Equal(about[name], want) {
+			t.Errorf("%s is about %v in %s", name, about[name], text)
 		}
 	}
-	want(t, look{url: there, owner: "team", setup: setup}.findings(t), "gitea webhook", doctor.OK, "gitea.webhook_secret is not set")
 }
 
 // Without a way to try each right, what the forge says about the repository has to do.

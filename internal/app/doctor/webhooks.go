@@ -93,8 +93,10 @@ func webhooksOf(report items.WebhookReport) Finding {
 func moment(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") + " UTC" }
 
 // few names the first of many.
-func few(names []string) string {
-	const most = 5
+func few(names []string) string { return firstOf(names, 5) }
+
+// firstOf names the first of many, and says how many more there are.
+func firstOf(names []string, most int) string {
 	if len(names) <= most {
 		return strings.Join(names, ", ")
 	}

@@ -30,6 +30,10 @@ type Problem struct {
 	Hint  string
 }
 
+// PasswordForProxy is the problem of a proxy that answers with status 407: where the request is
+// not encrypted, that is an answer like any other.
+var PasswordForProxy = Problem{"the proxy requires a user and a password", "put user and password into HTTPS_PROXY or HTTP_PROXY, as in http://user:password@proxy:3128"}
+
 // longest is how many characters are shown of an error that we have no words for.
 const longest = 300
 
@@ -67,10 +71,10 @@ func (t Target) network(err error) Problem {
 // proxy says what is wrong with the proxy, if that is it.
 func (t Target) proxy(err error) Problem {
 	if strings.Contains(err.Error(), "Proxy Authentication Required") {
-		return Problem{"the proxy requires a user and a password", "put them into HTTPS_PROXY or HTTP_PROXY, as in http://user:password@proxy:3128"}
+		return PasswordForProxy
 	}
 	if operation, is := errors.AsType[*net.OpError](err); is && operation.Op == "proxyconnect" {
-		return Problem{"the proxy does not answer", "correct HTTPS_PROXY or HTTP_PROXY, or put the host into NO_PROXY"}
+		return Problem{"the proxy in HTTPS_PROXY or HTTP_PROXY does not answer", "correct the variable, or put the host into NO_PROXY"}
 	}
 	return Problem{}
 }

@@ -35,7 +35,7 @@ func TestExplain(t *testing.T) {
 		"no network":          {dial(syscall.ENETUNREACH), "no route", "NO_PROXY"},
 		"cut":                 {dial(syscall.ECONNRESET), "closed at the other end", "https://"},
 		"too slow":            {context.DeadlineExceeded, "no answer in time", "firewalls"},
-		"a dead proxy":        {&net.OpError{Op: "proxyconnect", Net: "tcp", Err: dial(syscall.ECONNREFUSED)}, "the proxy does not answer", "NO_PROXY"},
+		"a dead proxy":        {&net.OpError{Op: "proxyconnect", Net: "tcp", Err: dial(syscall.ECONNREFUSED)}, "the proxy in HTTPS_PROXY or HTTP_PROXY does not answer", "NO_PROXY"},
 		"a proxy's password":  {errors.New("Proxy Authentication Required"), "requires a user and a password", "HTTPS_PROXY"},
 		"an expired one":      {x509.CertificateInvalidError{Cert: new(x509.Certificate), Reason: x509.Expired}, "expired", "clock"},
 		"another certificate": {&tls.CertificateVerificationError{Err: errors.New("odd")}, "cannot be used: odd", "another certificate"},

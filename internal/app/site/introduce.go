@@ -37,14 +37,11 @@ func introduce(c config.Config, forges map[task.Forge]forge.Forge, log *slog.Log
 }
 
 func introduceOn(ctx context.Context, c config.Config, on forge.Forge, log *slog.Logger) {
-	failed := func(message string, err error) {
-		if !errors.Is(ctx.Err(), context.Canceled) { // else the server is stopping
-			log.WarnContext(ctx, message, "error", err, "hint", "toryo doctor says more")
-		}
-	}
 	self, err := on.Self(ctx)
 	if err != nil {
-		failed("the forge does not say whom the server acts as", err)
+		if !stopping(ctx) {
+			log.WarnContext(ctx, "the forge does not say whom the server acts as", "error", err, "hint", moreByDoctor)
+		}
 		return
 	}
 	log = log.With("account", self)
@@ -54,7 +51,9 @@ func introduceOn(ctx context.Context, c config.Config, on forge.Forge, log *slog
 	}
 	seen, err := on.Repositories(ctx)
 	if err != nil {
-		failed("the forge does not say which repositories there are", err)
+		if !stopping(ctx) {
+			log.WarnContext(ctx, "the forge does not say which repositories there are", "error", err, "hint", moreByDoctor)
+		}
 		return
 	}
 	scope := scopeOf(c)
@@ -73,6 +72,12 @@ func introduceOn(ctx context.Context, c config.Config, on forge.Forge, log *slog
 	}
 	log.InfoContext(ctx, "the server acts on a forge", "repositories", len(ours), "first", firstNames(ours), "others", len(others), "by", rangeOf(c, on.Name()))
 }
+
+// moreByDoctor is what to do when a forge does not answer as it should.
+const moreByDoctor = "toryo doctor says more"
+
+// stopping reports whether something failed because the server is about to stop.
+func stopping(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 // firstNames are the first names of a list, in order.
 func firstNames(names []string) []string {

@@ -8,10 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/doctor"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -30,7 +33,23 @@ func LookAtForges(c config.Config) doctor.ForgeAccess {
 			setup, _ := connected.(forge.Setup) // an adapter may have none
 			return connected, setup, nil
 		},
-		Scope: scopeOf(c), Events: webhookEventsOf(c), URL: PublicURL(c, c.Server.Addr),
+		Scope: scopeOf(c), Events: webhookEventsOf(c), Received: lookAtDeliveries(c), URL: PublicURL(c, c.Server.Addr),
+	}
+}
+
+// lookAtDeliveries reads what servers have received of the webhooks of a forge.
+func lookAtDeliveries(c config.Config) func(context.Context, task.Forge) (doctor.Received, error) {
+	return func(ctx context.Context, of task.Forge) (received doctor.Received, err error) {
+		err = lookInto(ctx, c, func(database store.Store) error {
+			known, err := database.ListWebhookEvents(ctx)
+			if err != nil {
+				return err
+			}
+			received.Counted = items.ReportWebhooks(known, webhookEventsOf(c), agesOf(c.Polling), time.Now())
+			received.Last, err = database.ListReceived(ctx, of)
+			return err
+		})
+		return received, err
 	}
 }
 

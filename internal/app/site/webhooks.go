@@ -83,27 +83,33 @@ func (f *connections) webhookRepositories(c config.Config) func(context.Context)
 	}
 }
 
-// LookAtWebhooks reads which repositories deliver what, without changing anything: a
-// database that is not there, or that an older program has made, tells nothing.
+// LookAtWebhooks reads which repositories deliver what, without changing anything.
 func LookAtWebhooks(c config.Config) func(context.Context) ([]items.WebhookReport, error) {
-	return func(ctx context.Context) ([]items.WebhookReport, error) {
+	return func(ctx context.Context) (reports []items.WebhookReport, err error) {
 		events := webhookEventsOf(c)
 		if len(events) == 0 {
 			return nil, nil
 		}
-		found, there, err := inspectDatabase(ctx, c)
-		if err != nil || !there || found.Schema != found.Newest {
-			return nil, nil // what is wrong with it, the check of the database says
-		}
-		opened, err := OpenStore(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = opened.Close() }() // nothing was written
-		known, err := opened.ListWebhookEvents(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return items.ReportWebhooks(known, events, agesOf(c.Polling), time.Now()), nil
+		err = lookInto(ctx, c, func(database store.Store) error {
+			known, err := database.ListWebhookEvents(ctx)
+			reports = items.ReportWebhooks(known, events, agesOf(c.Polling), time.Now())
+			return err
+		})
+		return reports, err
 	}
+}
+
+// lookInto has something read from the database. One that is not there, or that an older program
+// has made, is not looked into: what is wrong with it, the check of the database says.
+func lookInto(ctx context.Context, c config.Config, read func(store.Store) error) error {
+	found, there, err := inspectDatabase(ctx, c)
+	if err != nil || !there || found.Schema != found.Newest {
+		return nil
+	}
+	opened, err := OpenStore(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = opened.Close() }() // nothing was written
+	return read(opened)
 }

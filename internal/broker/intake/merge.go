@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -116,9 +117,8 @@ func (i *Intake) tryMerge(ctx context.Context, pull pullView, approval forge.Rev
 		if stored.Reason != task.ReasonExpired {
 			conflicts++
 		}
-		if stored.Reason == task.ReasonRejectedByForge || conflicts > len(mergeAgain) {
-			why := notice.Notice{Commit: pull.HeadCommit, Detail: stored.LastError}
-			return i.comment(ctx, pull.Item, "not_merged/"+pull.HeadCommit, why.NotMerged)
+		if stored.Reason == task.ReasonRejectedByForge || stored.Reason == task.ReasonNotWritten || conflicts > len(mergeAgain) {
+			return i.comment(ctx, pull.Item, "not_merged/"+pull.HeadCommit, whyNotMerged(pull.HeadCommit, stored))
 		}
 		var tried outbox.MergePull
 		if err := json.Unmarshal(stored.Payload, &tried); err != nil {
@@ -131,6 +131,18 @@ func (i *Intake) tryMerge(ctx context.Context, pull pullView, approval forge.Rev
 		}
 	}
 	return nil
+}
+
+// whyNotMerged is the comment about a merge that was refused. What went wrong here is in the log:
+// it may name what is nobody's business on a forge, such as paths of the server.
+func whyNotMerged(commit string, refused store.Action) func(task.Language) string {
+	return func(in task.Language) string {
+		why := notice.Notice{Commit: commit, Detail: refused.LastError}
+		if refused.Reason == task.ReasonNotWritten || refused.Reason == task.ReasonAttemptsExhausted {
+			why.Detail = messages.Reason(in, refused.Reason)
+		}
+		return why.NotMerged(in)
+	}
 }
 
 // requestsIn names the reviews that request changes.

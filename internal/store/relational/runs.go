@@ -77,11 +77,6 @@ func reportIn(ctx context.Context, q session, report store.RunReport) (int64, er
 
 // EndRun implements store.Runs.
 func (s *Store) EndRun(ctx context.Context, end store.RunEnd) (t task.Task, err error) {
-	for _, e := range end.Events {
-		if err := checkEvent(e, end.Task); err != nil {
-			return task.Task{}, err
-		}
-	}
 	err = s.write(ctx, func(q session) error {
 		t, err = endRun(ctx, q, end)
 		return err
@@ -105,12 +100,17 @@ func endRun(ctx context.Context, q session, end store.RunEnd) (task.Task, error)
 	if err != nil {
 		return task.Task{}, err
 	}
-	change, err := end.Decide(found.Task, pending)
+	change, events, err := end.Decide(found.Task, pending)
 	if err != nil {
 		return task.Task{}, err
 	}
-	if len(end.Events) > 0 {
-		if _, err := appendEvents(ctx, q, end.Task, end.Events); err != nil {
+	for _, e := range events {
+		if err := checkEvent(e, end.Task); err != nil {
+			return task.Task{}, err
+		}
+	}
+	if len(events) > 0 {
+		if _, err := appendEvents(ctx, q, end.Task, events); err != nil {
 			return task.Task{}, err
 		}
 	}

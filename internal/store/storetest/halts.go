@@ -245,10 +245,10 @@ func endSeesHalts(t *testing.T, s store.Store) {
 	x := running(t, s)
 	halted(t, s, x, task.SignalStop)
 	end := endOf(x, "stopped", task.Withdrawn)
-	end.Decide = func(is task.Task, pending []store.Halt) (store.Change, error) {
+	end.Decide = func(is task.Task, pending []store.Halt) (store.Change, []task.Event, error) {
 		equal(t, is.State, task.Running)
 		equal(t, pending, []store.Halt{haltOf(x, task.SignalStop)})
-		return store.Change{Trigger: task.Withdrawn, Reason: pending[0].Reason}, nil
+		return store.Change{Trigger: task.Withdrawn, Reason: pending[0].Reason}, nil, nil
 	}
 	equal(t, got[task.Task](t)(s.EndRun(t.Context(), end)).State, task.Stopped)
 	equal(t, pendingOf(t, s, x), nil)

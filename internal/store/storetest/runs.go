@@ -84,8 +84,8 @@ func reportPhase(t *testing.T, s store.Store) {
 func endOf(x task.Task, outcome string, trigger task.Trigger) store.RunEnd {
 	return store.RunEnd{
 		Task: x.ID, Generation: x.Generation, TokenHash: tokenHash, Outcome: outcome,
-		Decide: func(task.Task, []store.Halt) (store.Change, error) {
-			return store.Change{Trigger: trigger, Reason: task.ReasonCompleted}, nil
+		Decide: func(task.Task, []store.Halt) (store.Change, []task.Event, error) {
+			return store.Change{Trigger: trigger, Reason: task.ReasonCompleted}, nil, nil
 		},
 	}
 }
@@ -99,7 +99,10 @@ func endOnce(t *testing.T, s store.Store) {
 	_, err = s.EndedRun(t.Context(), x.ID, x.Generation, tokenHash)
 	wantCode(t, err, task.NotFound)
 	end := endOf(x, "done", task.Finished)
-	end.Events = []task.Event{{Task: x.ID, Generation: x.Generation, Source: task.FromServer, Kind: task.Summed, Data: json.RawMessage(`{}`)}}
+	end.Decide = func(task.Task, []store.Halt) (store.Change, []task.Event, error) {
+		summed := task.Event{Task: x.ID, Generation: x.Generation, Source: task.FromServer, Kind: task.Summed, Data: json.RawMessage(`{}`)}
+		return store.Change{Trigger: task.Finished, Reason: task.ReasonCompleted}, []task.Event{summed}, nil
+	}
 	after := got[task.Task](t)(s.EndRun(t.Context(), end))
 	equal(t, after.State, task.Done)
 	equal(t, got[store.EndedRun](t)(s.EndedRun(t.Context(), x.ID, x.Generation, tokenHash)), store.EndedRun{Outcome: "done", State: task.Done})
@@ -115,12 +118,18 @@ func endRefused(t *testing.T, s store.Store) {
 	x := running(t, s)
 	no := errors.New("no")
 	end := endOf(x, "done", task.Finished)
-	end.Events = []task.Event{{Task: x.ID, Generation: x.Generation, Source: task.FromServer, Kind: task.Summed}}
-	end.Decide = func(task.Task, []store.Halt) (store.Change, error) {
-		return store.Change{}, task.Wrap(task.Conflict, no, "no")
+	event := task.Event{Task: x.ID, Generation: x.Generation, Source: task.FromServer, Kind: task.Summed}
+	end.Decide = func(task.Task, []store.Halt) (store.Change, []task.Event, error) {
+		return store.Change{}, []task.Event{event}, task.Wrap(task.Conflict, no, "no")
 	}
 	_, err := s.EndRun(t.Context(), end)
 	wantCode(t, err, task.Conflict)
+	event.Task = "another"
+	end.Decide = func(task.Task, []store.Halt) (store.Change, []task.Event, error) {
+		return store.Change{Trigger: task.Finished, Reason: task.ReasonCompleted}, []task.Event{event}, nil
+	}
+	_, err = s.EndRun(t.Context(), end)
+	wantCode(t, err, task.Invalid)
 	equal(t, got[task.Task](t)(s.Task(t.Context(), x.ID)).State, task.Running)
 	equal(t, len(got[[]task.Event](t)(s.EventsAfter(t.Context(), x.ID, 0, 0))), 2)
 	_, err = s.EndRun(t.Context(), endOf(x, "done", task.Resumed))
