@@ -147,15 +147,39 @@ type RepositoryCheck struct {
 	Hook     HookCheck
 }
 
-// missing counts the rights that are missing.
-func (r RepositoryCheck) missing() int {
-	count := 0
+// missing counts the rights that are missing: those without which Toryo does not work, and
+// those without which it works less well.
+func (r RepositoryCheck) missing() (required, optional int) {
 	for _, right := range r.Rights {
-		if right.State == forge.RightMissing {
-			count++
+		switch {
+		case right.State != forge.RightMissing:
+		case needed(right.Right):
+			required++
+		default:
+			optional++
 		}
 	}
-	return count
+	return required, optional
+}
+
+// badge is the state of the repository in a colour and words.
+func (r RepositoryCheck) badge(v visit) (kind, text string) {
+	required, optional := r.missing()
+	switch {
+	case required > 0:
+		return "bad", v.t("connect.missing", required)
+	case len(r.Problems) > 0:
+		return "bad", v.t("connect.problems", len(r.Problems))
+	case optional > 0:
+		return "wait", v.t("connect.optional_missing", optional)
+	}
+	return "ok", v.t("connect.all_rights")
+}
+
+// wrong reports whether Toryo cannot work in the repository.
+func (r RepositoryCheck) wrong() bool {
+	required, _ := r.missing()
+	return required > 0 || len(r.Problems) > 0
 }
 
 // CheckProblem is something that is missing, and how to fix it.

@@ -74,12 +74,22 @@ func contextTitle(v visit, then bool) string {
 	return v.t("chat.context")
 }
 
+// needed reports whether Toryo does not work without a right.
+func needed(right forge.Right) bool {
+	for _, one := range forge.NeededRights {
+		if one.Right == right {
+			return one.Required
+		}
+	}
+	return false
+}
+
 // rightBadge is the colour of the state of a right.
-func rightBadge(state forge.RightState) string {
-	switch state {
-	case forge.RightGiven:
+func rightBadge(check forge.RightCheck) string {
+	switch {
+	case check.State == forge.RightGiven:
 		return "ok"
-	case forge.RightMissing:
+	case check.State == forge.RightMissing && needed(check.Right):
 		return "bad"
 	default:
 		return "wait"

@@ -164,12 +164,12 @@ func TestManifest(t *testing.T) {
 			t.Errorf("the manifest does not ask for %s", event)
 		}
 	}
-	for permission, want := range map[string]string{"contents": "write", "issues": "write", "pull_requests": "write", "statuses": "write", "checks": "read", "actions": "read", "metadata": "read"} {
+	for permission, want := range map[string]string{"contents": "write", "issues": "write", "pull_requests": "write", "statuses": "write", "checks": "read", "actions": "read", "workflows": "write", "metadata": "read"} {
 		if made.Permissions[permission] != want {
 			t.Errorf("the manifest asks for %s: %q", permission, made.Permissions[permission])
 		}
 	}
-	if len(made.Permissions) != 7 {
+	if len(made.Permissions) != 8 {
 		t.Errorf("the manifest asks for %v", made.Permissions)
 	}
 	if local := connect.NewManifest("toryo", "http://127.0.0.1:8750", "/back", "https://github.com"); local.Hook != nil || len(local.Events) > 0 {

@@ -187,18 +187,31 @@ func (l look) hook(ctx context.Context, f connect.Forge, name string) web.HookCh
 	if at < 0 {
 		return web.HookCheck{State: "none"}
 	}
-	hook := hooks[at]
-	check := web.HookCheck{State: "good", LastAt: hook.LastAt, LastStatus: hook.LastStatus}
-	lacks := hook.MissingEvents(l.kind.Events())
+	last, err := f.LastDelivery(ctx, name, hooks[at].ID)
+	if err != nil {
+		last = forge.HookDelivery{} // it is not known
+	}
+	check := web.HookCheck{State: "good", LastAt: last.At, LastStatus: last.Status, Missing: l.titles(hooks[at].MissingEvents(l.kind.Events()))}
 	switch {
-	case !hook.Active:
+	case !hooks[at].Active:
 		check.State = "off"
-	case len(lacks) > 0:
-		check.State, check.Missing = "events", lacks
-	case !hook.LastAt.IsZero() && (hook.LastStatus < http.StatusOK || hook.LastStatus >= http.StatusMultipleChoices):
+	case len(check.Missing) > 0:
+		check.State = "events"
+	case !last.At.IsZero() && (last.Status < http.StatusOK || last.Status >= http.StatusMultipleChoices):
 		check.State = "failed"
 	}
 	return check
+}
+
+// titles are events as the forge calls them.
+func (l look) titles(names []string) []string {
+	var titles []string
+	for _, event := range l.kind.Events() {
+		if slices.Contains(names, event.Name) {
+			titles = append(titles, event.Title)
+		}
+	}
+	return titles
 }
 
 // words are what an error says to people, without secrets.

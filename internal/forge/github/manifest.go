@@ -10,6 +10,7 @@ func AppPermissions() map[string]string {
 		"metadata": "read", // goes with every other
 		"contents": "write", "issues": "write", "pull_requests": "write", "statuses": "write",
 		"checks": "read", "actions": "read",
+		"workflows": "write", // to push changes to .github/workflows
 	}
 }
 
