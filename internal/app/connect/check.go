@@ -115,6 +115,8 @@ func RightText(right forge.Right) string {
 		return "read code"
 	case forge.Push:
 		return "push branches"
+	case forge.PushWorkflows:
+		return "push changes to workflows"
 	case forge.ReadItems:
 		return "read issues and pull requests"
 	case forge.CommentOn:

@@ -1,6 +1,8 @@
 package connect
 
 import (
+	"strings"
+
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -28,7 +30,7 @@ func Adapters(c config.Config, open func(config.Config, task.Forge) (forge.Forge
 func aimedAt(c config.Config, target Target) config.Config {
 	switch target.Forge {
 	case task.GitHub:
-		if target.Token != "" || target.URL != c.GitHub.URL {
+		if target.Token != "" || strings.TrimSuffix(target.URL, "/") != strings.TrimSuffix(c.GitHub.URL, "/") {
 			c.GitHub = config.GitHub{Token: target.Token}
 		}
 		c.GitHub.URL = target.URL

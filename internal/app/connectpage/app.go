@@ -12,12 +12,16 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/connect"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 	"github.com/toryo-dev/toryo/internal/web"
 )
 
 // finishWithin is how long it may take to fetch and write an App. It is done to the end, also if
 // the browser goes away: its key can be fetched once.
 const finishWithin = time.Minute
+
+// maxAppName is how many characters the name of an App has at most on GitHub.
+const maxAppName = 34
 
 // OfferApp implements [web.Connecting].
 func (p *Page) OfferApp(ctx context.Context, form web.AppForm, back string) (web.AppOffer, error) {
@@ -34,14 +38,15 @@ func (p *Page) OfferApp(ctx context.Context, form web.AppForm, back string) (web
 	if form.Organisation {
 		organisation = form.Owner
 	}
-	manifest := connect.NewManifest(cmp.Or(form.Name, "toryo-"+form.Owner), p.URL, back, form.URL)
+	name := textfmt.Clip(cmp.Or(form.Name, "toryo-"+form.Owner), maxAppName)
+	manifest := connect.NewManifest(name, p.URL, back, form.URL)
 	text, err := json.Marshal(manifest)
 	if err != nil {
 		return web.AppOffer{}, err
 	}
 	offer := web.AppOffer{Action: connect.Registration(form.URL, organisation), Manifest: string(text), Events: manifest.Events}
-	for _, name := range slices.Sorted(maps.Keys(manifest.Permissions)) {
-		offer.Permissions = append(offer.Permissions, name+": "+manifest.Permissions[name])
+	for _, permission := range slices.Sorted(maps.Keys(manifest.Permissions)) {
+		offer.Permissions = append(offer.Permissions, permission+": "+manifest.Permissions[permission])
 	}
 	if manifest.Hook != nil {
 		offer.Webhook = manifest.Hook.URL
