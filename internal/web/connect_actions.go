@@ -2,6 +2,8 @@ package web
 
 import (
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/access"
@@ -24,7 +26,7 @@ func (p *Pages) registerConnectActions(mux *http.ServeMux) {
 	}
 	modelCard := func(r *http.Request) string { return ModelConnection{Provider: r.PostFormValue("provider")}.name() }
 	for path, one := range map[string]connectAction{
-		"/connect/forge": {"connect.forge", []string{"forge", "url", "repositories"}, forgeCard, func(r *http.Request) error {
+		"/connect/forge": {"connect.forge", []string{"forge", "repositories"}, forgeCard, func(r *http.Request) error {
 			return p.Connecting.ConnectForge(r.Context(), forgeForm(r))
 		}},
 		"/connect/forge/test": {"connect.test", []string{"forge"}, forgeCard, func(r *http.Request) error {
@@ -33,7 +35,7 @@ func (p *Pages) registerConnectActions(mux *http.ServeMux) {
 		"/connect/forge/prepare": {"connect.prepare", []string{"forge", "repositories"}, forgeCard, func(r *http.Request) error {
 			return p.Connecting.Prepare(r.Context(), task.Forge(r.PostFormValue("forge")), names(r.PostFormValue("repositories")))
 		}},
-		"/connect/model": {"connect.model", []string{"provider", "model", "base_url"}, modelCard, func(r *http.Request) error {
+		"/connect/model": {"connect.model", []string{"provider", "model"}, modelCard, func(r *http.Request) error {
 			return p.Connecting.ConnectModel(r.Context(), ModelForm{
 				Provider: r.PostFormValue("provider"), Model: trimmed(r, "model"), BaseURL: trimmed(r, "base_url"), Key: redact.Secret(trimmed(r, "key")),
 			})
@@ -43,7 +45,8 @@ func (p *Pages) registerConnectActions(mux *http.ServeMux) {
 		}},
 	} {
 		mux.HandleFunc("POST "+path, p.signedIn(access.Admin, func(w http.ResponseWriter, r *http.Request, v visit) {
-			err := p.audited(r.Context(), v.user.Login, one.name, subjectOf(r, one.noted), func() error { return one.do(r) })
+			subject := subjectOf(r, one.noted) + addressesIn(r)
+			err := p.audited(r.Context(), v.user.Login, one.name, subject, func() error { return one.do(r) })
 			if err != nil {
 				p.connectFailed(w, r, v, one.card(r), err)
 				return
@@ -75,6 +78,30 @@ func names(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == '\n' || r == ' ' || r == '\t' })
 }
 
+// addressFields hold addresses, into which people may have typed a password.
+var addressFields = []string{"url", "base_url"}
+
+// addressesIn are the addresses of a form as the audit log has them.
+func addressesIn(r *http.Request) string {
+	text := ""
+	for _, field := range addressFields {
+		if address := withoutUser(trimmed(r, field)); address != "" {
+			text += " " + field + "=" + address
+		}
+	}
+	return text
+}
+
+// withoutUser is an address without a name and a password in it, or "" if it is none.
+func withoutUser(address string) string {
+	at, err := url.Parse(address)
+	if err != nil || at.Host == "" {
+		return ""
+	}
+	at.User = nil
+	return at.String()
+}
+
 // secretFields are never shown again.
 var secretFields = map[string]bool{"token": true, "key": true}
 
@@ -92,7 +119,11 @@ func (p *Pages) connectFailed(w http.ResponseWriter, r *http.Request, v visit, c
 		view.failed.text, view.failed.hint = coded.Message, coded.Hint
 	}
 	for name, values := range r.PostForm {
-		if !secretFields[name] {
+		switch {
+		case secretFields[name]:
+		case slices.Contains(addressFields, name):
+			view.failed.fields[name] = withoutUser(strings.TrimSpace(values[0]))
+		default:
 			view.failed.fields[name] = values[0]
 		}
 	}

@@ -85,7 +85,7 @@ func (p *Pages) offerApp(w http.ResponseWriter, r *http.Request, v visit) {
 	}
 	var offer AppOffer
 	var state string
-	err := p.audited(r.Context(), v.user.Login, "connect.app.begin", subjectOf(r, []string{"url", "owner"}), func() (err error) {
+	err := p.audited(r.Context(), v.user.Login, "connect.app.begin", subjectOf(r, []string{"owner"})+addressesIn(r), func() (err error) {
 		if offer, err = p.Connecting.OfferApp(r.Context(), form, callbackPath); err != nil {
 			return err
 		}

@@ -230,7 +230,7 @@ func TestConnectForms(t *testing.T) {
 		t.Errorf("the form arrived as %+v", c.model)
 	}
 	log := strings.Join(h.audit(t), "\n")
-	if !strings.Contains(log, "root connect.forge /connect/forge forge=gitea url= https://git.example.com ") || strings.Contains(log, "s3cret") {
+	if !strings.Contains(log, "root connect.forge /connect/forge forge=gitea repositories=team/app\nteam/web, team/x url=https://git.example.com done") || strings.Contains(log, "s3cret") {
 		t.Errorf("the audit log has\n%s", log)
 	}
 }
@@ -243,7 +243,7 @@ func TestFailedConnectForms(t *testing.T) {
 	h := newHouse(t, withConnections(c))
 	root := h.visitor(t, "root")
 	for path, form := range map[string]url.Values{
-		"/connect/forge":      {"forge": {"gitea"}, "url": {"https://typed.example.com"}, "token": {"s3cret-token"}, "repositories": {"team/typed"}, "webhook": {"no"}},
+		"/connect/forge":      {"forge": {"gitea"}, "url": {"https://ann:s3cret-password@typed.example.com"}, "token": {"s3cret-token"}, "repositories": {"team/typed"}, "webhook": {"no"}},
 		"/connect/model":      {"provider": {"openai"}, "model": {"typed.example.com"}, "key": {"s3cret-key"}},
 		"/connect/github/app": {"url": {"https://typed.example.com"}, "owner": {"typed"}, "organisation": {"no"}},
 	} {

@@ -100,18 +100,19 @@ func (p *Page) ConnectForge(ctx context.Context, form web.ForgeForm) error {
 
 // checkForm refuses what cannot be connected, before anything secret is sent anywhere.
 func (p *Page) checkForm(ctx context.Context, now present, kind connect.Kind, form web.ForgeForm, token connect.Secret) error {
-	switch {
-	case kind.Forge == "":
+	if kind.Forge == "" {
 		return task.Errorf(task.Invalid, "there is no such forge")
+	}
+	if err := config.CheckValue(string(kind.Forge)+".url", form.URL); err != nil {
+		return err
+	}
+	switch {
 	case kind.Forge == task.GitHub && now.GitHub.UsesApp():
 		return task.Errorf(task.Conflict, "a GitHub App acts as the bot").WithHint("remove the keys github.app_… from %s to use a token in its place", p.File)
 	case token.Value == "":
 		return task.Errorf(task.Invalid, "give an access token").WithHint("make one at %s", kind.TokenPage(form.URL))
 	case len(form.Repositories) == 0:
 		return task.Errorf(task.Invalid, "name a repository").WithHint("write it as owner/name")
-	}
-	if err := config.CheckValue(string(kind.Forge)+".url", form.URL); err != nil {
-		return err
 	}
 	if err := mayAsk(ctx, form.URL); err != nil {
 		return err
