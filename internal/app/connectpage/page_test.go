@@ -143,6 +143,7 @@ func TestBadForges(t *testing.T) {
 		"another sort of forge":  {[]string{"forge", "gitlab"}, nil, http.StatusUnprocessableEntity, "Gitea or Forgejo, not GitLab"},
 		"no forge":               {[]string{"forge", "board"}, nil, http.StatusUnprocessableEntity, "no such forge"},
 		"not an address":         {[]string{"url", "ftp://x"}, nil, http.StatusUnprocessableEntity, "does not begin with http://"},
+		"a password in it":       {[]string{"url", "http://ann:wr0ng-wr0ng@127.0.0.1"}, nil, http.StatusUnprocessableEntity, "user name or password"},
 		"an address of a cloud":  {[]string{"url", "http://169.254.169.254"}, nil, http.StatusUnprocessableEntity, "answers machines about themselves"},
 		"nothing answers":        {[]string{"url", "http://127.0.0.1:1"}, nil, http.StatusServiceUnavailable, "nothing listens there"},
 		"the forge repeats it":   {nil, func(h *installation) { h.opened = task.Errorf(task.Unavailable, "bad token %s", token) }, http.StatusServiceUnavailable, "bad token"},
