@@ -225,7 +225,9 @@ func TestRegisterAnApp(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /app-manifests/c0de/conversions", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusCreated)
-		_ = json.NewEncoder(w).Encode(map[string]any{"id": 4711, "slug": "toryo-team", "pem": text, "webhook_secret": "h00k-h00k-h00k", "client_secret": "cl13nt-cl13nt"})
+		if err := json.NewEncoder(w).Encode(map[string]any{"id": 4711, "slug": "toryo-team", "pem": text, "webhook_secret": "h00k-h00k-h00k", "client_secret": "cl13nt-cl13nt"}); err != nil {
+			t.Error(err)
+		}
 	})
 	github := httptest.NewServer(mux)
 	t.Cleanup(github.Close)
