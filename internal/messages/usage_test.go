@@ -28,6 +28,7 @@ var built = map[string][]string{
 	"citation.":       {"review.CitationState"},
 	"connect.from.":   {"file", "variable", "app", "none"},
 	"connect.hook.":   {"good", "none", "off", "events", "failed", "hidden", "app", "unknown"},
+	"connect.needs.":  {"github", "gitlab", "gitea"},
 	"connect.right.":  {"forge.Right"},
 	"connect.state.":  {"forge.RightState"},
 	"connect.step.":   {"done", "unchanged", "left_out"},

@@ -73,7 +73,6 @@ type ForgeConnection struct {
 	// Watched is the setting that says which repositories are worked on.
 	Watched    string
 	Credential Origin
-	Needs      string // of a token
 	TokenPage  string
 
 	HookURL string

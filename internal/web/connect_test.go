@@ -94,7 +94,7 @@ func connectable() *connections {
 	return &connections{shown: Connections{
 		File: "/etc/toryo/toryo.yaml", Restart: "toryo up --config /etc/toryo/toryo.yaml",
 		Forges: []ForgeConnection{
-			{Forge: task.GitHub, Title: "GitHub", URL: "https://github.com", Needs: "contents", TokenPage: "https://github.com/settings", Credential: Origin{Kind: "none"}, Remaining: -1},
+			{Forge: task.GitHub, Title: "GitHub", URL: "https://github.com", TokenPage: "https://github.com/settings", Credential: Origin{Kind: "none"}, Remaining: -1},
 			{
 				Forge: task.Gitea, Title: "Gitea or Forgejo", Connected: true, URL: "https://git.example.com", Bot: "toryo-bot", Watched: "gitea.owner: team",
 				Credential: Origin{"file", "/var/lib/toryo/secrets/gitea-token"}, HookURL: "https://toryo.example.com/webhooks/gitea", Asked: true,

@@ -202,7 +202,7 @@ func (p *Page) forgeInUse(now present, of task.Forge) bool {
 func (p *Page) forge(ctx context.Context, now present, kind connect.Kind, events []web.WebhookRepository) (web.ForgeConnection, error) {
 	account := now.Account(kind.Forge)
 	one := web.ForgeConnection{
-		Forge: kind.Forge, Title: kind.Title, URL: account.URL, Bot: account.BotName, Needs: kind.Needs, Remaining: -1,
+		Forge: kind.Forge, Title: kind.Title, URL: account.URL, Bot: account.BotName, Remaining: -1,
 		Connected: slices.Contains(now.ConfiguredForges(), kind.Forge), Running: p.forgeInUse(now, kind.Forge),
 		Credential: p.credential(now, kind.Forge), HookURL: connect.HookURL(p.URL, kind.Forge), Hooked: p.hooked(kind.Forge),
 	}
