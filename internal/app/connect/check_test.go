@@ -216,6 +216,7 @@ func TestSuggest(t *testing.T) {
 		"tests that the README does not name": {map[string]string{"go.mod": module, "a.go": source, "a_test.go": test, "README.md": "# App\n"}, "how to run the tests"},
 		"a folder that is not ignored":        {map[string]string{"package.json": `{"name":"app","version":"1.0.0"}`, "index.js": "x\n"}, "node_modules"},
 		"a marked place":                      {map[string]string{"a.sh": "#!/bin/sh\n# TODO: check the exit code of tar\n", "README.md": "# App\n"}, "TODO in a.sh"},
+		"a name that mentions somebody":       {map[string]string{"@all.sh": "# TODO: check the exit code of tar\n", "b.sh": "# TODO: check the exit code of tar\n", "README.md": "# App\n"}, "TODO in b.sh"},
 		"nothing at all":                      {map[string]string{"notes.txt": "x\n"}, "README"},
 	} {
 		t.Run(name, func(t *testing.T) {
