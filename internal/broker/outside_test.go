@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/broker/intake"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/dummy"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -60,6 +62,76 @@ func TestIgnoredItemsAreNamed(t *testing.T) {
 	}
 }
 
+// However many items are ignored, a look names some tens and says how many more there are. The next
+// one names others, and none is named twice.
+func TestIgnoredItemsDoNotFillTheLog(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, sayOutside)
+	o.forge.AddRepository("alice/notes", forge.Remote{})
+	var keys []task.Key
+	for range 70 {
+		key := o.forge.AddItem("alice/notes", task.Issue, "alice", "x")
+		o.check(o.forge.Assign(t.Context(), key, bot))
+		keys = append(keys, key)
+	}
+	for look, want := range []struct {
+		named int
+		more  string
+	}{{30, "more=40"}, {60, "more=10"}, {70, "more=10"}, {70, "more=10"}} {
+		o.check(o.intake.Sync(t.Context(), []task.Forge{task.GitHub}, time.Time{}))
+		o.later(11 * time.Minute)
+		named := strings.Count(o.log.String(), "which is ignored")
+		if named != want.named || !strings.Contains(o.log.String(), want.more) {
+			t.Errorf("after look %d there are %d named in\n%s", look, named, o.log)
+		}
+	}
+	for _, key := range keys {
+		if !strings.Contains(o.log.String(), "item="+key.String()+" ") {
+			t.Errorf("%s is not named", key)
+		}
+	}
+	if got := strings.Count(o.log.String(), "ignored too"); got != 2 {
+		t.Errorf("it is said %d times that there are more", got)
+	}
+}
+
+// watched is a forge that says how it is asked about a repository.
+type watched struct {
+	*dummy.Forge
+	repository string
+	asked      func(ctx context.Context)
+}
+
+func (w watched) List(ctx context.Context, query forge.Query) ([]forge.Item, error) {
+	if query.Repository == w.repository {
+		w.asked(ctx)
+	}
+	return w.Forge.List(ctx, query)
+}
+
+// What is ignored does not keep a sync from its work: that on every forge is done first, and the
+// look at the rest has a time limit.
+func TestIgnoredItemsComeLast(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	second := dummy.New(task.Gitea, bot)
+	second.AddRepository("team/lib", forge.Remote{})
+	o := newOffice(t, sayOutside, func(options *intake.Options) {
+		first := watched{options.Forges[task.GitHub].(*dummy.Forge), "alice/notes", func(ctx context.Context) {
+			asked++
+			if _, limited := ctx.Deadline(); !limited || second.Count("List") == 0 {
+				t.Errorf("it is asked for with a limit: %t, after %d lists of the other forge", limited, second.Count("List"))
+			}
+		}}
+		first.AddRepository("alice/notes", forge.Remote{})
+		options.Forges = map[task.Forge]forge.Forge{task.GitHub: first, task.Gitea: second}
+	})
+	o.check(o.intake.Sync(t.Context(), []task.Forge{task.GitHub, task.Gitea}, time.Time{}))
+	if asked != 1 {
+		t.Errorf("it was asked for %d times", asked)
+	}
+}
+
 // What is ignored costs the forge little, however much there is of it.
 func TestIgnoredItemsCostLittle(t *testing.T) {
 	t.Parallel()
@@ -70,8 +142,11 @@ func TestIgnoredItemsCostLittle(t *testing.T) {
 		key := o.forge.AddItem(name, task.Issue, "alice", "x")
 		o.check(o.intake.Look(t.Context(), key, 0))
 	}
-	if got := o.forge.Count("Item"); got > 20 {
+	if got := o.forge.Count("Item"); got == 0 || got > 20 {
 		t.Errorf("%d items were read", got)
+	}
+	if comments, reviews := o.forge.Count("Comments"), o.forge.Count("Reviews"); comments+reviews > 0 {
+		t.Errorf("the comments of items that are ignored were read %d times, their reviews %d times", comments, reviews)
 	}
 	before := o.forge.Count("List")
 	for range 5 {

@@ -144,7 +144,7 @@ type IllegalMoveError struct {
 // stateWords and triggerWords say plainly how a task stands and what was tried with it.
 var (
 	stateWords = map[State]string{
-		none: "there is no task", Queued: "the task waits for an agent", Running: "the task is running", Paused: "the task is paused",
+		Queued: "the task waits for an agent", Running: "the task is running", Paused: "the task is paused",
 		Stopped: "the task was stopped", Done: "the task is done", Failed: "the task has failed",
 	}
 	triggerWords = map[Trigger]string{
@@ -173,6 +173,9 @@ func IllegalMoveText(err error) (text, hint string) {
 	move, is := errors.AsType[*IllegalMoveError](err)
 	if !is {
 		return err.Error(), ""
+	}
+	if move.From == none {
+		return "there is no task that could " + triggerWords[move.Trigger], ""
 	}
 	return stateWords[move.From] + " and cannot " + triggerWords[move.Trigger], triggerHints[move.Trigger]
 }

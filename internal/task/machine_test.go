@@ -3,6 +3,7 @@ package task
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -87,6 +88,28 @@ func TestIllegalMoveIsTypedAndChangesNothing(t *testing.T) {
 	}
 	if subject != before {
 		t.Errorf("the task changed: %+v", subject)
+	}
+}
+
+// What cannot be done is said in a whole sentence, from every state.
+func TestIllegalMovesAreSentences(t *testing.T) {
+	t.Parallel()
+	for _, from := range append([]State{none}, States...) {
+		for _, trigger := range Triggers {
+			_, err := FindMove(from, trigger)
+			if err == nil {
+				continue
+			}
+			text, _ := IllegalMoveText(err)
+			before, after, is := strings.Cut(text, " cannot ")
+			if from == none {
+				before, after, is = strings.Cut(text, " that could ")
+			}
+			whole := is && after != "" && (from == none && before == "there is no task" || strings.HasPrefix(before, "the task ") && strings.HasSuffix(before, " and"))
+			if !whole || text == "" {
+				t.Errorf("%q by %s is said as %q", from, trigger, text)
+			}
+		}
 	}
 }
 

@@ -19,6 +19,9 @@ type AgentAccess struct {
 	// got when it enrolled.
 	HasToken  bool
 	TokenFile string
+	// Configured is the setting that gives another token, which is used in place of that; "" if
+	// none does.
+	Configured string
 	// Problem is why the token or the certificates cannot be read, if that is so.
 	Problem error
 	// Me asks the server whose the token is.
@@ -71,15 +74,23 @@ func (a AgentAccess) token(me wire.Me, err error) Finding {
 		finding.Found, finding.Hint = "none: this agent has not enrolled yet", enrol
 	case err != nil:
 		finding.Found = "the server does not accept it: it was revoked, or is of another server"
-		finding.Hint = "remove " + a.TokenFile + " if it is there; then " + enrol
+		finding.Hint = a.without() + enrol
 	case access.Role(me.Role) != access.Agent:
 		finding.Found = fmt.Sprintf("it is a token with the role %s, and an agent needs one with the role %s", me.Role, access.Agent)
-		finding.Hint = "remove agent.token and agent.token_file from toryo.yaml; then " + enrol
+		finding.Hint = a.without() + enrol
 	default:
 		return Finding{Name: "token", Status: OK, Found: "the server knows the agent as " + me.Name}
 	}
 	finding.Command = "toryo agent --server " + a.Server + " --enrol-file FILE"
 	return finding
+}
+
+// without is how to get rid of the token, where it comes from.
+func (a AgentAccess) without() string {
+	if a.Configured == "" {
+		return "remove " + a.TokenFile + "; then "
+	}
+	return "remove " + a.Configured + ", which is used in place of the token that the agent keeps in " + a.TokenFile + "; if it keeps none, "
 }
 
 // Unnamed says that there is an agent's token, but no server to show it to.

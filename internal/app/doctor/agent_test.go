@@ -76,6 +76,16 @@ func TestServerOfAnAgent(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+	// A token of the configuration is not gone when the agent's file is.
+	for _, token := range []string{"old-token", "viewer-token"} {
+		client := &wire.Client{Server: there.URL, Token: token, HTTP: new(http.Client)}
+		given := doctor.AgentAccess{Server: there.URL, HasToken: true, TokenFile: "data/agent/token", Configured: "agent.token_file (/run/secrets/agent)", Me: client.Me}
+		got := doctor.AgentServer(given)(t.Context())
+		want(t, got, "token", doctor.Missing, "remove agent.token_file (/run/secrets/agent), which is used in place of", "data/agent/token", "toryo agent token create")
+		if strings.Contains(got[len(got)-1].Hint, "remove data/agent/token") {
+			t.Errorf("%s: %+v", token, got)
+		}
+	}
 	unreadable := doctor.AgentAccess{Problem: task.Wrap(task.DataDir, errors.New("permission denied"), "the agent's token cannot be read")}
 	if got := doctor.AgentServer(unreadable)(t.Context()); len(got) != 1 || got[0].Status != doctor.Missing || !strings.Contains(got[0].Found, "permission denied") {
 		t.Errorf("without a token that can be read: %+v", got)

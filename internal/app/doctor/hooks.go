@@ -141,7 +141,7 @@ func (s forgeSurvey) noHook(hooks []forge.Hook, came arrival) Finding {
 	}
 	for _, hook := range hooks {
 		// Whoever administers the repository has chosen the address: it is shown, not proposed.
-		if at := strings.TrimSuffix(withoutUser(hook.URL), "/"); strings.HasSuffix(at, webhookPath(s.name)) {
+		if at := strings.TrimSuffix(withoutSecrets(hook.URL), "/"); strings.HasSuffix(at, webhookPath(s.name)) {
 			finding.Found += "; it has one for " + textfmt.Shorten(at, longestReason)
 			finding.Hint = "if that is meant to be this server, correct the webhook, or server.public_url if that is not where forges reach the server; otherwise create one, or let this do so:"
 			break
@@ -150,13 +150,13 @@ func (s forgeSurvey) noHook(hooks []forge.Hook, came arrival) Finding {
 	return finding
 }
 
-// withoutUser is an address without a name and a password in it, or "" if it is none.
-func withoutUser(address string) string {
+// withoutSecrets is an address without what may be a secret in it, or "" if it is none.
+func withoutSecrets(address string) string {
 	at, err := url.Parse(address)
 	if err != nil {
 		return ""
 	}
-	at.User = nil
+	at.User, at.RawQuery, at.Fragment = nil, "", ""
 	return at.String()
 }
 

@@ -49,7 +49,7 @@ func TestHooksOfRepositories(t *testing.T) {
 		"team/secret":  good,
 		"team/nowhere": good,
 		"team/none":    {{URL: "https://ci.example.com"}},
-		"team/old":     {{URL: "https://chat.example.com/hooks/hunter2"}, {URL: "https://me:hunter2@old.example.com/webhooks/github", Events: all, Active: true}},
+		"team/old":     {{URL: "https://chat.example.com/hooks/hunter2"}, {URL: "https://me:hunter2@old.example.com/webhooks/github?token=hunter2", Events: all, Active: true}},
 		"team/off":     {{URL: ours, Events: all}},
 		"team/events":  {{URL: ours, Events: all[1:], Active: true}},
 	}

@@ -49,8 +49,9 @@ func TestPageInPlaceOfAnAPI(t *testing.T) {
 }
 
 // appAt is what doctor says about a GitHub App that gets these answers.
-func appAt(t *testing.T, installation int, paths map[string]http.HandlerFunc) []doctor.Finding {
+func appAt(t *testing.T, paths map[string]http.HandlerFunc) []doctor.Finding {
 	t.Helper()
+	const installation = 12
 	mux := http.NewServeMux()
 	for path, answer := range paths {
 		mux.HandleFunc(path, answer)
@@ -68,7 +69,7 @@ func appAt(t *testing.T, installation int, paths map[string]http.HandlerFunc) []
 	return doctor.Explore(t.Context(), doctor.Forges(c, doctor.ForgeAccess{
 		Connect: func(task.Forge) (forge.Reader, forge.Setup, error) {
 			connected, err := github.New(github.Options{
-				URL: server.URL, App: &github.App{ID: fmt.Sprint(c.GitHub.AppID), InstallationID: int64(installation), PrivateKey: string(text)},
+				URL: server.URL, App: &github.App{ID: fmt.Sprint(c.GitHub.AppID), InstallationID: installation, PrivateKey: string(text)},
 			})
 			return connected, connected, err
 		},
@@ -116,7 +117,7 @@ func TestAppThatGitHubRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := appAt(t, 12, c.paths)
+			got := appAt(t, c.paths)
 			want(t, got, c.finding, doctor.Missing, c.says...)
 			for _, finding := range got {
 				if said := finding.Found + finding.Hint; strings.Contains(finding.Hint+finding.Command, "token") || strings.Contains(said, "the token") || strings.Contains(said, "PRIVATE KEY-") {

@@ -42,7 +42,8 @@ const proxy = "if it is reached by a proxy, HTTPS_PROXY, HTTP_PROXY and NO_PROXY
 // Explain says why a request has failed. Known is false for an error that we have no words for:
 // then the problem has those of the error itself.
 func (t Target) Explain(err error) (problem Problem, known bool) {
-	for _, explain := range []func(error) Problem{t.certificate, t.proxy, t.network} {
+	// The proxy comes first: what is wrong with its certificate is not wrong with that of the target.
+	for _, explain := range []func(error) Problem{t.proxy, t.certificate, t.network} {
 		if problem = explain(err); problem != (Problem{}) {
 			return problem, true
 		}
@@ -73,16 +74,29 @@ func (t Target) proxy(err error) Problem {
 	if strings.Contains(err.Error(), "Proxy Authentication Required") {
 		return PasswordForProxy
 	}
-	if operation, is := errors.AsType[*net.OpError](err); is && operation.Op == "proxyconnect" {
-		return Problem{"the proxy in HTTPS_PROXY or HTTP_PROXY does not answer", "correct the variable, or put the host into NO_PROXY"}
+	operation, is := errors.AsType[*net.OpError](err)
+	if !is || operation.Op != "proxyconnect" {
+		return Problem{}
 	}
-	return Problem{}
+	const its = "the proxy in HTTPS_PROXY or HTTP_PROXY "
+	if speaksHTTP(err) {
+		return Problem{its + "speaks HTTP, not HTTPS", "begin the variable with http://: what goes to an https address is encrypted on its way through the proxy too"}
+	}
+	if wrong := t.certificate(err); wrong != (Problem{}) {
+		return Problem{its + "cannot be trusted: " + wrong.Found, "correct the variable, or " + t.Authority}
+	}
+	return Problem{its + "does not answer", "correct the variable, or put the host into NO_PROXY"}
+}
+
+// speaksHTTP reports whether the other end has answered a handshake of TLS with plain HTTP.
+func speaksHTTP(err error) bool {
+	_, is := errors.AsType[tls.RecordHeaderError](err)
+	return is || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
 }
 
 // certificate says what is wrong with the certificate of the other end, if that is it.
 func (t Target) certificate(err error) Problem {
-	_, isPlain := errors.AsType[tls.RecordHeaderError](err)
-	if isPlain || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+	if speaksHTTP(err) {
 		return Problem{"it speaks HTTP there, not HTTPS", "begin " + t.Setting + " with http://, or name the port for HTTPS"}
 	}
 	if _, is := errors.AsType[x509.UnknownAuthorityError](err); is {

@@ -65,6 +65,10 @@ func TestExplainRealFailures(t *testing.T) {
 		"a private authority": {private.URL, "", "authority that this machine does not know", "ca_file"},
 		"HTTP for HTTPS":      {strings.Replace(plain.URL, "http:", "https:", 1), "", "speaks HTTP", "begin agent.server with http://"},
 		"a proxy's password":  {"https://forge.invalid", wanting.URL, "requires a user", "HTTPS_PROXY"},
+		// What is wrong is the address of the proxy: with http:// in that of the server, tokens
+		// would go over the network as they are.
+		"HTTP for HTTPS at a proxy":      {"https://forge.invalid", strings.Replace(plain.URL, "http:", "https:", 1), "the proxy in HTTPS_PROXY or HTTP_PROXY speaks HTTP", "begin the variable with http://"},
+		"a private authority of a proxy": {"https://forge.invalid", private.URL, "the proxy in HTTPS_PROXY or HTTP_PROXY cannot be trusted", "correct the variable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -86,7 +90,8 @@ func TestExplainRealFailures(t *testing.T) {
 				_ = answer.Body.Close()
 				t.Fatalf("it answers with %s", answer.Status)
 			}
-			if got, known := at.Explain(err); !known || !strings.Contains(got.Found, c.found) || !strings.Contains(got.Hint, c.hint) {
+			got, known := at.Explain(err)
+			if !known || !strings.Contains(got.Found, c.found) || !strings.Contains(got.Hint, c.hint) || c.proxy != "" && strings.Contains(got.Hint, "agent.server") {
 				t.Errorf("%v is explained as %+v, %t", err, got, known)
 			}
 		})

@@ -73,7 +73,13 @@ func LookAtServer(c config.Config) doctor.AgentAccess {
 		return look
 	}
 	token := c.Agent.Token.Reveal()
-	if token == "" {
+	variable := config.Variable("agent.token")
+	switch {
+	case token != "" && c.Agent.TokenFile != "":
+		look.Configured = "agent.token_file (" + c.Agent.TokenFile + "; if " + variable + " is set, that)"
+	case token != "":
+		look.Configured = "agent.token or " + variable
+	default:
 		text, err := os.ReadFile(look.TokenFile)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			look.Problem = task.Wrap(task.DataDir, err, "the agent's token cannot be read").WithHint("run toryo doctor as the user that runs the agent")

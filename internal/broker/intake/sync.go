@@ -26,6 +26,7 @@ const boardOverlap = time.Minute
 // Since is when the last sync began; zero means that everything is looked at.
 func (i *Intake) Sync(ctx context.Context, forges []task.Forge, since time.Time) error {
 	var failed error
+	listed := map[task.Forge][]forge.Repository{}
 	for _, name := range forges {
 		from, configured := i.options.Forges[name]
 		if !configured {
@@ -36,6 +37,7 @@ func (i *Intake) Sync(ctx context.Context, forges []task.Forge, since time.Time)
 			failed = errors.Join(failed, fmt.Errorf("list the repositories of %s: %w", name, err))
 			continue
 		}
+		listed[name] = repositories
 		ours := slices.DeleteFunc(slices.Clone(repositories), func(r forge.Repository) bool { return !i.options.Scope(name, r.Name) })
 		failed = errors.Join(failed, i.trust(ctx, name, ours))
 		errs := make([]error, len(ours))
@@ -49,7 +51,11 @@ func (i *Intake) Sync(ctx context.Context, forges []task.Forge, since time.Time)
 		}
 		_ = group.Wait() // each has put its error into its place
 		failed = errors.Join(failed, errors.Join(errs...))
-		i.syncOutside(ctx, from, repositories) // last: work comes first
+	}
+	for _, name := range forges { // last: the work on all forges comes first
+		if repositories, read := listed[name]; read {
+			i.syncOutside(ctx, i.options.Forges[name], repositories)
+		}
 	}
 	return failed
 }

@@ -1,13 +1,16 @@
 package program
 
 import (
-	"bufio"
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // smallGitea is a Gitea that says who we are and which repositories there are, and no more.
@@ -33,6 +36,62 @@ func smallGitea(t *testing.T, login string, repositories ...string) string {
 	return server.URL
 }
 
+// awaitedLine keeps what is written to it, and tells of the first line that has a text.
+type awaitedLine struct {
+	text  string
+	found chan string // has room for one
+
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (a *awaitedLine) Write(written []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all.Write(written)
+	for line := range strings.Lines(a.all.String()) {
+		if strings.HasSuffix(line, "\n") && strings.Contains(line, a.text) {
+			select {
+			case a.found <- line:
+			default: // it was told
+			}
+			break
+		}
+	}
+	return len(written), nil
+}
+
+// saysOnce starts a server and stops it when its log has a line with a text. It returns that line,
+// "" if there is none, and the whole log. A server that neither says it nor ends is killed.
+func saysOnce(t *testing.T, command *exec.Cmd, text string) (line, all string) {
+	t.Helper()
+	log := &awaitedLine{text: text, found: make(chan string, 1)}
+	command.Stderr = log
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = command.Process.Kill() })
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }() // it is waited for below
+	select {
+	case line = <-log.found:
+		if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("on SIGTERM it ends with %v", err)
+		}
+	case err := <-ended:
+		t.Errorf("the server has ended: %v", err)
+	}
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	return line, log.all.String()
+}
+
 // A server says in its log whom it acts as and which repositories it works on, or that there are
 // none. A forge that is down does not keep it from starting.
 func TestServerSaysWhomItActsAs(t *testing.T) {
@@ -53,32 +112,15 @@ func TestServerSaysWhomItActsAs(t *testing.T) {
 			here := newPlace(t, "sqlite")
 			here.environ = append(here.environ, "TORYO_LOG_LEVEL=info", "TORYO_GITEA_URL="+c.url, "TORYO_GITEA_OWNER="+c.owner, "TORYO_GITEA_BOT_NAME=toryo-bot",
 				"TORYO_GITEA_TOKEN=hunter2hunter2")
-			command := here.command(t, "serve", "--addr", "127.0.0.1:0")
-			stderr, err := command.StderrPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := command.Start(); err != nil {
-				t.Fatal(err)
-			}
-			var all strings.Builder
-			found := false
-			for lines := bufio.NewScanner(stderr); !found && lines.Scan(); {
-				all.WriteString(lines.Text() + "\n")
-				found = strings.Contains(lines.Text(), c.says[0])
-				for _, part := range c.says {
-					if found && !strings.Contains(lines.Text(), part) {
-						t.Errorf("%q is missing in %s", part, lines.Text())
-					}
+			line, all := saysOnce(t, here.command(t, "serve", "--addr", "127.0.0.1:0"), c.says[0])
+			for _, part := range c.says {
+				if !strings.Contains(line, part) {
+					t.Errorf("%q is missing in %q", part, line)
 				}
 			}
-			if !found || strings.Contains(all.String(), "hunter2") {
-				t.Errorf("the log is\n%s", all.String())
+			if line == "" || strings.Contains(all, "hunter2") {
+				t.Errorf("the log is\n%s", all)
 			}
-			if err := command.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
-			_ = command.Wait() // the pipe is closed, and what it says is of no interest
 		})
 	}
 }
