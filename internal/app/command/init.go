@@ -208,8 +208,9 @@ func halfDone(ctx context.Context, err error) error {
 
 // surroundings are what detection looks at.
 func (o *setup) surroundings(c config.Config) connect.Surroundings {
+	c.Sandbox.Kind = "auto" // what else there is, is asked for
 	return connect.Surroundings{
-		Folder: o.folder, Environ: o.Environ, HTTP: o.client,
+		Folder: o.folder, Environ: o.Environ, HTTP: o.client, Choose: site.LookForSandbox(c),
 		Sandboxes: []doctor.Check{
 			doctor.ContainerEngine(cmp.Or(c.Sandbox.ContainerEngine, o.Variable("DOCKER_HOST"))), doctor.Bubblewrap, doctor.Landlock(site.LandlockVersion),
 		},

@@ -171,6 +171,7 @@ func TestDetect(t *testing.T) {
 	found, err := connect.Detect(t.Context(), connect.Surroundings{
 		Folder: below, Environ: []string{"OPENAI_API_KEY=k", "GITHUB_TOKEN=t", "GITEA_TOKEN="}, HTTP: forge.HTTPClient(nil),
 		Sandboxes: []doctor.Check{func(context.Context) doctor.Finding { return doctor.Finding{Name: "box", Status: doctor.OK} }},
+		Choose:    func(context.Context) (string, error) { return "box", nil },
 	})
 	if err != nil {
 		t.Fatal(err)

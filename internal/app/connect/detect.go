@@ -17,6 +17,8 @@ type Surroundings struct {
 	Environ []string
 	// Sandboxes are the checks of the ways to run code apart from the machine.
 	Sandboxes []doctor.Check
+	// Choose chooses among them as an agent does where the kind is left to it.
+	Choose doctor.Choose
 	// HTTP asks forges what they are. It follows no redirections.
 	HTTP *http.Client
 }
@@ -43,7 +45,7 @@ type FoundToken struct {
 // hosts of git remotes are asked which forge they are.
 func Detect(ctx context.Context, at Surroundings) (Found, error) {
 	checks := doctor.Examine(ctx, append([]doctor.Check{doctor.Git}, at.Sandboxes...))
-	found := Found{Git: checks[0], Sandboxes: checks[1:], Sandbox: doctor.Sandbox(checks[1:]...), Keys: config.FindVendorKeys(at.Environ)}
+	found := Found{Git: checks[0], Sandboxes: checks[1:], Sandbox: doctor.Sandbox(ctx, "auto", at.Choose, checks[1:]...), Keys: config.FindVendorKeys(at.Environ)}
 	for _, kind := range Kinds {
 		if variable, _ := config.FindToken(kind.Forge, kind.URL, at.Environ); variable != "" {
 			found.Tokens = append(found.Tokens, FoundToken{kind.Forge, variable})
