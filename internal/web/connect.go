@@ -293,7 +293,7 @@ func (p *Pages) registerConnect(mux *http.ServeMux) {
 	}))
 	p.registerConnectActions(mux)
 	mux.HandleFunc("POST /connect/github/app", p.signedIn(access.Admin, p.offerApp))
-	mux.HandleFunc("GET "+callbackPath, p.signedIn(access.Admin, p.finishApp))
+	mux.HandleFunc("GET "+callbackPath, p.comeBackFromGitHub)
 }
 
 // connectView is the page, with the form that has failed, if one has.

@@ -117,10 +117,17 @@ func originOf(address string) string {
 	return at.Scheme + "://" + at.Host
 }
 
-// finishApp takes the person back whom GitHub has sent, with a code for the App that it has
-// registered. The state shows that this person has begun it here.
-func (p *Pages) finishApp(w http.ResponseWriter, r *http.Request, v visit) {
-	query := r.URL.Query()
+// comeBackFromGitHub takes the person back whom GitHub has sent, with a code for the App that it
+// has registered. Pages about errors, and the one on which people sign in, repeat the address
+// that they stand at: they are not told this one, because the code is in it.
+func (p *Pages) comeBackFromGitHub(w http.ResponseWriter, r *http.Request) {
+	query, bare := r.URL.Query(), r.Clone(r.Context())
+	bare.URL = &url.URL{Path: connectPath}
+	p.signedIn(access.Admin, func(w http.ResponseWriter, r *http.Request, v visit) { p.finishApp(w, r, v, query) })(w, bare)
+}
+
+// finishApp fetches the App. The state shows that this person has begun it here.
+func (p *Pages) finishApp(w http.ResponseWriter, r *http.Request, v visit, query url.Values) {
 	form, found := p.apps.take(sessionOf(r), query.Get("state"), p.Now())
 	err := p.audited(r.Context(), v.user.Login, "connect.app", cmp.Or(form.Owner, "?"), func() error {
 		if !found {

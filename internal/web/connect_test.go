@@ -308,6 +308,9 @@ func TestStateOfAnAppIsBoundAndUsedOnce(t *testing.T) {
 			t.Errorf("the state answers %d", status)
 		}
 	}
+	if _, page := h.visitor(t, "").get(back("c0de", "guessed")); !strings.Contains(page, `name="password"`) || strings.Contains(page, "c0de") {
+		t.Error("somebody who is not signed in is not asked to, or the code is on the page")
+	}
 	refused(root, "")
 	refused(root, "guessed")
 	stolen := beginApp(t, root)
