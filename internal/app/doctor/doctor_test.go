@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/doctor"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -195,7 +197,7 @@ func TestModel(t *testing.T) {
 		"not configured": {config.LLM{}, errors.New("it was asked"), doctor.Finding{Name: "model", Status: doctor.Warning, Found: "none is configured", Hint: doctor.HintForModel(config.LLM{}), Command: "toryo init"}},
 	} {
 		got := doctor.Model(t.Context(), c.llm, func(context.Context) (string, error) { return "answered", c.err })
-		if got != c.want {
+		if !cmp.Equal(got, c.want) {
 			t.Errorf("%s, asked: %+v", name, got)
 		}
 	}
@@ -251,7 +253,7 @@ func TestDatabase(t *testing.T) {
 		"without":    {errors.New("odd"), doctor.Finding{Name: "database", Status: doctor.Missing, Found: "postgres, odd", Hint: "see database in toryo.yaml"}},
 	} {
 		got := doctor.Database("postgres", func(context.Context) (string, error) { return "seen", c.err })(t.Context())
-		if got != c.want {
+		if !cmp.Equal(got, c.want) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
