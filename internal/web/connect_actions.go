@@ -83,13 +83,13 @@ var addressFields = []string{"url", "base_url"}
 
 // addressesIn are the addresses of a form as the audit log has them.
 func addressesIn(r *http.Request) string {
-	text := ""
+	var text strings.Builder
 	for _, field := range addressFields {
 		if address := withoutUser(trimmed(r, field)); address != "" {
-			text += " " + field + "=" + address
+			text.WriteString(" " + field + "=" + address)
 		}
 	}
-	return text
+	return text.String()
 }
 
 // withoutUser is an address without a name and a password in it, or "" if it is none.

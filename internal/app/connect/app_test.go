@@ -122,7 +122,7 @@ func TestOddAnswersAboutAnApp(t *testing.T) {
 		"no id":             good(func(a map[string]any) { delete(a, "id") }),
 		"a slug with paths": good(func(a map[string]any) { a["slug"] = "../app" }),
 		"no key":            good(func(a map[string]any) { a["pem"] = "squeak-squeak" }),
-		"two lines":         good(func(a map[string]any) { a["webhook_secret"] = "squeak\nsqueak" }),
+		"two lines":         good(func(a map[string]any) { a["webhook_secret"] = "squeak\nand more" }),
 		"too long":          good(func(a map[string]any) { a["pem"] = strings.Repeat("squeak", 1<<20) }),
 		"a list":            []string{"squeak"},
 	} {

@@ -36,7 +36,7 @@ import (
 
 const (
 	bot   = "toryo-bot"
-	token = "t0k3n-t0k3n-t0k3n" //nolint:gosec // of a forge in memory
+	token = "t0k3n-t0k3n-t0k3n"
 	key   = "k3y-k3y-k3y-k3y"
 )
 
