@@ -144,7 +144,7 @@ func TestOddAnswersAboutAnApp(t *testing.T) {
 	}
 }
 
-// The manifest asks for what docs/forges.md lists, and for a webhook only where GitHub can
+// The manifest asks for what docs/github.md lists, and for a webhook only where GitHub can
 // reach the server.
 func TestManifest(t *testing.T) {
 	t.Parallel()
@@ -152,13 +152,13 @@ func TestManifest(t *testing.T) {
 	if made.Redirect != "https://toryo.example.com/connect/github/callback" || made.Hook == nil || made.Hook.URL != "https://toryo.example.com/webhooks/github" || made.Public {
 		t.Errorf("the manifest is %+v", made)
 	}
-	docs, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "forges.md"))
+	docs, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "github.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, event := range made.Events {
 		if !strings.Contains(string(docs), "`"+event+"`") {
-			t.Errorf("docs/forges.md does not name the event %s", event)
+			t.Errorf("docs/github.md does not name the event %s", event)
 		}
 	}
 	for _, event := range []string{"issues", "pull_request", "pull_request_review_thread", "push", "check_run", "status", "label"} {
