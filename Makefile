@@ -10,10 +10,10 @@ DIST ?=
 PACKAGES ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build needs test test-rest test-all test-quick fresh drill lint fmt generate pictures dist dist-check bench clean
+.PHONY: help build needs test test-rest test-all test-dist test-quick fresh drill lint fmt generate pictures dist dist-check bench clean
 
 # What make test needs; no server among it is compiled from source.
-NEEDS := gcc git python postgresql bubblewrap docker image contracts signing aimock chromium axe
+NEEDS := gcc git python postgresql bubblewrap docker contracts signing aimock chromium axe
 
 help: ## Print this list
 	@awk -F ' *## ' '/^[a-z-]+:.* ## / { sub(/:.*/, "", $$1); printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +31,11 @@ test-rest: needs ## Compile Gitea and Kubernetes if need be, run the tests on th
 	@scripts/install-needs gitea kubernetes
 	@scripts/with-services scripts/test --compiled $(PACKAGES)
 
-test-all: test test-rest ## Run every test: those of test, then those of test-rest
+test-dist: needs ## Run the tests of releases: packages, the image, the chart on Kubernetes (root)
+	@scripts/install-needs image kubernetes
+	@scripts/with-services scripts/test --release
+
+test-all: test test-rest test-dist ## Run every test: those of test, test-rest and test-dist
 
 test-quick: ## Run the tests that need no service
 	go test $(PACKAGES)

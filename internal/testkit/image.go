@@ -10,13 +10,14 @@ const (
 	// imagePackagesFolder names the folder that scripts/image-packages makes, if it is not
 	// in its usual place.
 	imagePackagesFolder  = "TORYO_TEST_IMAGE_PACKAGES"
-	imagePackagesVersion = "1" // as in scripts/image-packages
+	imagePackagesVersion = "2" // as in scripts/image-packages
 )
 
 // ImagePackages is the folder with the Debian packages that an image of the program is made
 // from.
 func ImagePackages(t testing.TB) string {
 	t.Helper()
+	Release(t)
 	folder := os.Getenv(imagePackagesFolder)
 	if folder == "" {
 		cache, err := os.UserCacheDir()

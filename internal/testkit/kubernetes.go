@@ -38,7 +38,7 @@ var kubernetes struct {
 // TestOnKubernetes.
 func Kubernetes(t testing.TB) *KubernetesCluster {
 	t.Helper()
-	wantPrefix(t, onKubernetes)
+	wantPrefix(t, onKubernetes, onRelease)
 	kubernetes.once.Do(func() {
 		cluster, err := startKubernetes()
 		if err != nil {

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -12,11 +13,26 @@ const requireAll = "TORYO_TEST_REQUIRE_ALL"
 
 // Tests that need a server which is compiled from source have names that begin with
 // one of these. scripts/test selects by these names: make test runs all other tests,
-// and make test-all runs these too. So every test is in exactly one of the two parts.
+// and make test-rest runs these. Those that need the tools of releases are run by make
+// test-dist. So every test is in exactly one of the three parts.
 const (
 	onGitea      = "TestOnGitea"
 	onKubernetes = "TestOnKubernetes"
+	onRelease    = "TestOnRelease"
 )
+
+// forRelease is set by make test-dist.
+const forRelease = "TORYO_TEST_RELEASE"
+
+// Release leaves the test out unless it is run by make test-dist, which has the tools of
+// releases: they are compiled from what is fetched from elsewhere.
+func Release(t testing.TB) {
+	t.Helper()
+	wantPrefix(t, onRelease)
+	if os.Getenv(forRelease) == "" {
+		LeaveOut(t, "the tools of releases ("+forRelease+")")
+	}
+}
 
 // LeaveOut skips the test because of something that this machine lacks, and says
 // so. Under make test, which installs and starts everything, it fails instead.
@@ -30,21 +46,24 @@ func LeaveOut(t testing.TB, missing string) {
 
 // makeTarget is the target of the Makefile that runs the test.
 func makeTarget(test string) string {
-	if strings.HasPrefix(test, onGitea) || strings.HasPrefix(test, onKubernetes) {
-		return "test-all"
+	switch {
+	case strings.HasPrefix(test, onGitea), strings.HasPrefix(test, onKubernetes):
+		return "test-rest"
+	case strings.HasPrefix(test, onRelease):
+		return "test-dist"
 	}
 	return "test"
 }
 
-// wantPrefix fails a test that uses a compiled server without saying so in its name,
-// whether the server is there or not. Benchmarks are in neither part.
-func wantPrefix(t testing.TB, prefix string) {
+// wantPrefix fails a test that uses what make test does not have without saying so in its
+// name, whether that is there or not. Benchmarks are in no part.
+func wantPrefix(t testing.TB, prefixes ...string) {
 	t.Helper()
-	if misnamed(t.Name(), prefix) {
-		t.Fatalf("this test uses a server that make test does not have: its name must begin with %s, so that make test-all runs it", prefix)
+	if misnamed(t.Name(), prefixes...) {
+		t.Fatalf("this test uses something that make test does not have: its name must begin with %s, so that make test-all runs it", strings.Join(prefixes, " or "))
 	}
 }
 
-func misnamed(test, prefix string) bool {
-	return strings.HasPrefix(test, "Test") && !strings.HasPrefix(test, prefix)
+func misnamed(test string, prefixes ...string) bool {
+	return strings.HasPrefix(test, "Test") && !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(test, prefix) })
 }

@@ -18,7 +18,7 @@ func TestNamesOfTestsOnCompiledServers(t *testing.T) {
 			t.Errorf("%s uses Gitea: it is misnamed: %v, want %v", name, !want, want)
 		}
 	}
-	for name, want := range map[string]string{"TestOnGitea/x": "test-all", "TestOnKubernetesSuite": "test-all", "TestSuite": "test"} {
+	for name, want := range map[string]string{"TestOnGitea/x": "test-rest", "TestOnKubernetesSuite": "test-rest", "TestOnReleaseImage": "test-dist", "TestSuite": "test"} {
 		if makeTarget(name) != want {
 			t.Errorf("%s is run by make %s, want %s", name, makeTarget(name), want)
 		}
@@ -36,17 +36,22 @@ func TestScriptSelectsByTheSameNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile(`(?m)^on_compiled='(.*)'`).FindSubmatch(script)
-	if found == nil {
-		t.Fatal("scripts/test has no line on_compiled='...'")
-	}
-	pattern := regexp.MustCompile(string(found[1]))
-	for name, want := range map[string]bool{
-		onGitea: true, onGitea + "SignIn": true, onKubernetes: true, onKubernetes + "Suite": true,
-		"TestGitea": false, "TestKubernetes": false, "Benchmark" + strings.TrimPrefix(onGitea, "Test"): false,
+	for variable, names := range map[string]map[string]bool{
+		"on_compiled": {
+			onGitea: true, onGitea + "SignIn": true, onKubernetes: true, onKubernetes + "Suite": true, onRelease + "Image": false,
+			"TestGitea": false, "TestKubernetes": false, "Benchmark" + strings.TrimPrefix(onGitea, "Test"): false,
+		},
+		"on_release": {onRelease: true, onRelease + "Image": true, onGitea: false, onKubernetes: false, "TestReleaseIsReproducible": false},
 	} {
-		if pattern.MatchString(name) != want {
-			t.Errorf("%s selects %s: %v, want %v", pattern, name, !want, want)
+		found := regexp.MustCompile(`(?m)^` + variable + `='(.*)'`).FindSubmatch(script)
+		if found == nil {
+			t.Fatalf("scripts/test has no line %s='...'", variable)
+		}
+		pattern := regexp.MustCompile(string(found[1]))
+		for name, want := range names {
+			if pattern.MatchString(name) != want {
+				t.Errorf("%s selects %s: %v, want %v", pattern, name, !want, want)
+			}
 		}
 	}
 }

@@ -80,9 +80,9 @@ func writeTar(to io.Writer, entries []entry, at time.Time) error {
 }
 
 // compress is gzip without a name and a time.
-func compress(content []byte) ([]byte, error) {
+func compress(content []byte, level int) ([]byte, error) {
 	var packed bytes.Buffer
-	to, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	to, err := gzip.NewWriterLevel(&packed, level)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func tarball(entries []entry, at time.Time) ([]byte, error) {
 	if err := writeTar(&plain, sorted(entries), at); err != nil {
 		return nil, err
 	}
-	return compress(plain.Bytes())
+	return compress(plain.Bytes(), gzip.BestCompression)
 }
 
 func zipFile(entries []entry, at time.Time) ([]byte, error) {

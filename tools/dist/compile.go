@@ -5,6 +5,7 @@ import (
 	"debug/buildinfo"
 	"errors"
 	"fmt"
+	"go/version"
 	"maps"
 	"os"
 	"path/filepath"
@@ -66,12 +67,36 @@ const (
 // must not get into the program.
 var settings = []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOEXPERIMENT=", "GOFIPS140=off", "GOAMD64=v1", "GOARM64=v8.0"}
 
-func (r *release) compileAll(ctx context.Context) error {
-	said, err := output(ctx, r.source, nil, "go", "env", "GOVERSION")
+// oldestGo is the oldest version of Go that releases are compiled with: what is fixed in the
+// standard library is fixed in a release. The workflows name the same one.
+const oldestGo = "go1.26.8"
+
+// checkGo refuses to build a release with an older Go.
+func checkGo(ctx context.Context, dir string) error {
+	found, err := goVersion(ctx, dir)
 	if err != nil {
 		return err
 	}
-	r.golang = strings.TrimSpace(string(said))
+	return newEnough(found)
+}
+
+func newEnough(golang string) error {
+	number, _, _ := strings.Cut(golang, " ") // experiments follow
+	if version.IsValid(number) && version.Compare(number, oldestGo) < 0 {
+		return fmt.Errorf("this is %s, which lacks fixes of the standard library: releases are compiled with %s or newer, which GOTOOLCHAIN=%[2]s fetches", golang, oldestGo)
+	}
+	return nil
+}
+
+func goVersion(ctx context.Context, dir string) (string, error) {
+	said, err := output(ctx, dir, nil, "go", "env", "GOVERSION")
+	return strings.TrimSpace(string(said)), err
+}
+
+func (r *release) compileAll(ctx context.Context) (err error) {
+	if r.golang, err = goVersion(ctx, r.source); err != nil {
+		return err
+	}
 	r.programs = map[target]program{}
 	guests := map[string]*program{}
 	for _, t := range r.targets {

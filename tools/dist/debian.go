@@ -33,6 +33,8 @@ var leftOutPaths = []string{"usr/share/man/", "usr/share/info/", "usr/share/loca
 type debianPackage struct {
 	name, version, arch string
 	vendor              string // debian, or what is made from it
+	distribution        string // with the number of its version
+	control             []byte // what it says of itself
 	file                string // its name in the folder of packages, with that of the architecture
 	digest              string
 	path                string
@@ -40,28 +42,39 @@ type debianPackage struct {
 
 // purl names the package in bills of materials.
 func (p debianPackage) purl() string {
-	return "pkg:deb/" + p.vendor + "/" + escapePurl(p.name) + "@" + escapePurl(p.version) + "?arch=" + p.arch
+	return "pkg:deb/" + p.vendor + "/" + escapePurl(p.name) + "@" + escapePurl(p.version) + "?arch=" + p.arch + "&distro=" + escapePurl(p.distribution)
 }
 
+// Images are made from one version of Debian, whichever this machine has.
+const (
+	debianSuite   = "trixie"
+	debianMirror  = "http://deb.debian.org/debian" // what comes from it is signed
+	debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+)
+
 // fetchDebian fetches the packages of images for some architectures to folders below a
-// folder. It uses the sources and keys of this machine's apt, and changes nothing else on
-// it: what apt keeps is in a folder of its own, and it sees a machine with no package.
-func fetchDebian(ctx context.Context, dir string, architectures []string, log io.Writer) error {
+// folder. It changes nothing else on this machine: sources and what apt keeps are in a folder
+// of its own, and it sees a machine with no package. Of this machine's apt it uses settings
+// such as proxies.
+func fetchDebian(ctx context.Context, dir string, o options) error {
 	for _, tool := range []string{"apt-get", "dpkg-deb"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return fmt.Errorf("images are made from Debian packages, and this machine has no %s: run this on Debian, or make images with the program alone by -image program", tool)
 		}
 	}
-	for _, arch := range architectures {
-		fmt.Fprintf(log, "fetching Debian packages for %s\n", arch)
-		if err := fetchFor(ctx, filepath.Join(dir, arch), arch); err != nil {
+	if _, err := os.Stat(debianKeyring); err != nil {
+		return fmt.Errorf("there is no %s, with which Debian's packages are checked: install the package debian-archive-keyring", debianKeyring)
+	}
+	for _, arch := range architectures(o.targets) {
+		fmt.Fprintf(o.log, "fetching Debian packages for %s\n", arch)
+		if err := fetchFor(ctx, filepath.Join(dir, arch), arch, o.mirror); err != nil {
 			return fmt.Errorf("fetch Debian packages for %s: %w", arch, err)
 		}
 	}
 	return nil
 }
 
-func fetchFor(ctx context.Context, dir, arch string) (err error) {
+func fetchFor(ctx context.Context, dir, arch, mirror string) (err error) {
 	state, err := os.MkdirTemp("", "toryo-apt-")
 	if err != nil {
 		return err
@@ -72,11 +85,14 @@ func fetchFor(ctx context.Context, dir, arch string) (err error) {
 			return err
 		}
 	}
-	status := filepath.Join(state, "dpkg", "status")
-	if err := os.WriteFile(status, nil, 0o644); err != nil { //nolint:gosec // as above
-		return err
+	status, sources := filepath.Join(state, "dpkg", "status"), filepath.Join(state, "sources.list")
+	for file, text := range map[string]string{status: "", sources: sourcesOf(mirror)} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // as above
+			return err
+		}
 	}
-	options := []string{"-q", "-o", "Dir::State=" + state, "-o", "Dir::State::Lists=" + filepath.Join(state, "lists"), "-o", "Dir::State::status=" + status,
+	options := []string{"-q", "-o", "Dir::Etc::SourceList=" + sources, "-o", "Dir::Etc::SourceParts=/dev/null",
+		"-o", "Dir::Etc::Preferences=/dev/null", "-o", "Dir::Etc::PreferencesParts=/dev/null", "-o", "Dir::State=" + state, "-o", "Dir::State::Lists=" + filepath.Join(state, "lists"), "-o", "Dir::State::status=" + status,
 		"-o", "Dir::Cache=" + filepath.Join(state, "cache"), "-o", "APT::Architecture=" + arch, "-o", "APT::Architectures=" + arch,
 		"-o", "APT::Sandbox::User=", "-o", "Debug::NoLocking=true", "-o", "APT::Install-Recommends=false", "-o", "Acquire::Retries=3", "-o", "Acquire::Languages=none"}
 	if _, err := output(ctx, state, []string{"LC_ALL=C"}, "apt-get", append(options, "update")...); err != nil {
@@ -89,6 +105,13 @@ func fetchFor(ctx context.Context, dir, arch string) (err error) {
 		return err
 	}
 	return keepPackages(ctx, filepath.Join(state, "cache", "archives"), dir)
+}
+
+// sourcesOf is where apt finds the packages, with those of security fixes.
+func sourcesOf(mirror string) string {
+	mirror = strings.TrimSuffix(mirror, "/")
+	signed := "deb [signed-by=" + debianKeyring + "] "
+	return signed + mirror + " " + debianSuite + " main\n" + signed + mirror + "-security " + debianSuite + "-security main\n"
 }
 
 // keepPackages copies the packages that images have.
@@ -159,6 +182,9 @@ func findDebian(ctx context.Context, dir, arch string) ([]debianPackage, error) 
 		if err != nil {
 			return nil, err
 		}
+		if about.control, err = output(ctx, ".", nil, "dpkg-deb", "--field", file); err != nil {
+			return nil, err
+		}
 		about.file, about.digest = path.Join(arch, filepath.Base(file)), digestOf(content)
 		found = append(found, about)
 	}
@@ -168,8 +194,11 @@ func findDebian(ctx context.Context, dir, arch string) ([]debianPackage, error) 
 // tree is the files of an image by name.
 type tree map[string]entry
 
-// addDebian adds the files of a package. Its scripts are not run.
+// addDebian adds the files of a package, and what it says of itself to where those who look for
+// known mistakes in images find it. Its scripts are not run.
 func (t tree) addDebian(ctx context.Context, p debianPackage) error {
+	record := "var/lib/dpkg/status.d/" + p.name
+	t[record] = entry{name: record, content: p.control}
 	packed, err := output(ctx, ".", nil, "dpkg-deb", "--fsys-tarfile", p.path)
 	if err != nil {
 		return err
@@ -230,14 +259,18 @@ func merged(name string) string {
 	return name
 }
 
-// vendor is the name of the distribution whose files these are.
-func (t tree) vendor() string {
+// distribution is the name of the one whose files these are, and the number of its version.
+func (t tree) distribution() (name, number string) {
 	for line := range strings.Lines(string(t["usr/lib/os-release"].content)) {
-		if name, found := strings.CutPrefix(strings.TrimSpace(line), "ID="); found {
-			return strings.Trim(name, `"`)
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch value = strings.Trim(value, `"`); key {
+		case "ID":
+			name = value
+		case "VERSION_ID":
+			number = value
 		}
 	}
-	return "debian"
+	return name, number
 }
 
 // finish makes what the scripts of packages would have made: the links to /usr, a shell, and

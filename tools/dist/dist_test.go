@@ -26,8 +26,6 @@ const tinyProgram = `package main
 
 import "os"
 
-var version string
-
 func main() {
 	if len(os.Args) == 3 && os.Args[1] == "completion" {
 		_, _ = os.Stdout.WriteString("# for " + os.Args[2] + "\n")
@@ -79,7 +77,7 @@ func tinyOptions(t *testing.T, root string) options {
 	if slices.Contains(allTargets, here) {
 		targets = append(targets, here)
 	}
-	return options{root: root, out: filepath.Join(t.TempDir(), "out"), commit: "HEAD", targets: targets, image: imageProgramOnly, builder: builderID, log: t.Output()}
+	return options{root: root, out: filepath.Join(t.TempDir(), "out"), commit: "HEAD", targets: targets, image: imageProgramOnly, builder: builderID, level: gzip.BestSpeed, log: t.Output()}
 }
 
 func fileOf(t *testing.T, r *release, name string) []byte {
@@ -285,7 +283,52 @@ func checkProvenance(t *testing.T, r *release) {
 	}
 }
 
-// A folder with something else in it is not replaced.
+// The provenance names the repository that was looked at, and no other.
+func TestOriginInProvenance(t *testing.T) {
+	t.Parallel()
+	for remote, want := range map[string]string{
+		"": "", "/a/folder": "", "git@example.com:team/fork.git": "", "http://example.com/team/fork": "",
+		"https://example.com/team/fork.git":                "https://example.com/team/fork",
+		"https://ann:not-a-secret@example.com/team/fork?x": "https://example.com/team/fork",
+	} {
+		root := tinyRepository(t)
+		if remote != "" {
+			git(t, root, "remote", "add", "origin", remote)
+		}
+		r := &release{options: options{root: root, commit: "HEAD", log: t.Output()}}
+		if err := r.identify(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		made, err := r.materials()
+		if err != nil || len(made) != 1 || made[0].Digest["gitCommit"] != r.commit {
+			t.Fatalf("%v: it was made from %+v", err, made)
+		}
+		if want != "" {
+			want = "git+" + want + "@" + r.commit
+		}
+		if made[0].URI != want {
+			t.Errorf("with the remote %q it was made from %q, want %q", remote, made[0].URI, want)
+		}
+	}
+}
+
+// Releases are not compiled with a Go that lacks fixes, and those that forges build neither.
+func TestOldGoIsRefused(t *testing.T) {
+	t.Parallel()
+	for golang, old := range map[string]bool{"go1.26.0": true, "go1.26rc1": true, oldestGo: false, oldestGo + " X:nothing": false, "go1.27.0": false, "devel +1234": false} {
+		if err := newEnough(golang); (err != nil) != old {
+			t.Errorf("%s: %v", golang, err)
+		}
+	}
+	for _, name := range []string{".github/workflows/ci.yml", ".github/workflows/release.yml", ".gitlab-ci.yml"} {
+		text, err := os.ReadFile(filepath.Join(repository(t), filepath.FromSlash(name)))
+		if err != nil || !strings.Contains(string(text), "GOTOOLCHAIN: "+oldestGo+" ") {
+			t.Errorf("%s does not set GOTOOLCHAIN to %s: %v", name, oldestGo, err)
+		}
+	}
+}
+
+// A folder with something else in it is not replaced, and neither is a file.
 func TestOtherFoldersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -298,6 +341,13 @@ func TestOtherFoldersAreLeftAlone(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(r.out, "thesis.txt")); err != nil {
 		t.Error(err)
+	}
+	r.out = filepath.Join(r.out, "thesis.txt")
+	if err := r.place(); err == nil || !strings.Contains(err.Error(), "no folder") {
+		t.Errorf("it was placed: %v", err)
+	}
+	if text, err := os.ReadFile(r.out); err != nil || string(text) != "years" {
+		t.Errorf("%v: the file is %q", err, text)
 	}
 }
 

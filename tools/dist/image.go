@@ -32,7 +32,7 @@ func (r *release) writeImages(ctx context.Context) error {
 	}
 	if r.image == imageWithPackages && r.debs == "" {
 		r.debs = filepath.Join(r.work, "debs")
-		if err := fetchDebian(ctx, r.debs, architectures(r.targets), r.log); err != nil {
+		if err := fetchDebian(ctx, r.debs, r.options); err != nil {
 			return err
 		}
 	}
@@ -91,8 +91,9 @@ func (r *release) layers(ctx context.Context, arch string) ([]layer, error) {
 		if err := base.finish(); err != nil {
 			return nil, err
 		}
+		vendor, number := base.distribution()
 		for i := range found {
-			found[i].vendor = base.vendor()
+			found[i].vendor, found[i].distribution = vendor, vendor+"-"+number
 		}
 		r.debian[arch] = found
 		layers = append(layers, layer{"Debian packages", slices.Collect(maps.Values(base))})
@@ -157,7 +158,7 @@ func (r *release) writeLayout(arch string, layers []layer) ([]byte, error) {
 		if err := writeTar(&plain, sorted(withFolders(one.entries)), r.made); err != nil {
 			return nil, err
 		}
-		content, err := compress(plain.Bytes())
+		content, err := compress(plain.Bytes(), r.level)
 		if err != nil {
 			return nil, err
 		}
@@ -216,11 +217,12 @@ func (r *release) imageSettings(arch string) oci.Image {
 			ExposedPorts: map[string]struct{}{"8750/tcp": {}}, Volumes: map[string]struct{}{"/data": {}},
 			Labels: map[string]string{
 				oci.AnnotationTitle: "toryo", oci.AnnotationVersion: r.version, oci.AnnotationRevision: r.commit, oci.AnnotationLicenses: "Apache-2.0",
-				oci.AnnotationSource: sourceAddress, oci.AnnotationCreated: r.made.Format(time.RFC3339),
+				oci.AnnotationURL: homepage, oci.AnnotationCreated: r.made.Format(time.RFC3339),
 				oci.AnnotationDescription: "A self-hosted coding agent: from an assigned issue to a reviewed pull request",
 			},
 		},
 	}
 }
 
-const sourceAddress = "https://github.com/toryo-dev/toryo"
+// homepage is of the program, wherever a release of it is built.
+const homepage = "https://github.com/toryo-dev/toryo"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"sigs.k8s.io/yaml"
@@ -30,7 +32,7 @@ func image(t *testing.T) (r *release, file string) {
 	t.Helper()
 	debs := testkit.ImagePackages(t)
 	r = byHandRelease(t, target{"linux", here.arch})
-	r.image, r.debs = imageWithPackages, debs
+	r.image, r.debs, r.level = imageWithPackages, debs, gzip.BestSpeed
 	for _, step := range []func(context.Context) error{r.compileAll, r.collectDocuments, r.writeImages, r.writeBills} {
 		if err := step(t.Context()); err != nil {
 			t.Fatal(err)
@@ -110,7 +112,7 @@ func (e *engine) run(image string, entrypoint []string, arguments ...string) str
 
 // The image starts as an ordinary user, on files that it cannot write, and has what the
 // server and agents call.
-func TestImageInDocker(t *testing.T) {
+func TestOnReleaseImage(t *testing.T) {
 	t.Parallel()
 	docker := dockerEngine(t)
 	r, file := image(t)
@@ -125,13 +127,14 @@ func TestImageInDocker(t *testing.T) {
 		docker.ask(context.WithoutCancel(t.Context()), http.MethodDelete, "/images/"+name+"?force=true", nil, "")
 	})
 
-	var said struct{ Version, OS, Arch string }
-	if text := docker.run(name, []string{"/usr/local/bin/toryo"}, "version", "--json"); json.Unmarshal([]byte(text), &said) != nil || said.Version != r.version || said.Arch != here.arch {
+	var said struct{ Version, Commit, Date, OS, Arch string }
+	if text := docker.run(name, []string{"/usr/local/bin/toryo"}, "version", "--json"); json.Unmarshal([]byte(text), &said) != nil || said.Version != r.version ||
+		said.Commit != r.commit || said.Date != r.made.Format(time.RFC3339) || said.Arch != here.arch {
 		t.Errorf("toryo version --json printed %s", text)
 	}
 	inside := docker.run(name, []string{"/bin/sh", "-c"}, `id -u; git --version; bwrap --version; test -s /etc/ssl/certs/ca-certificates.crt && echo certificates
-test ! -w /usr/bin && touch /data/file && echo data; cd /data && git init --quiet x && echo repository; awk 'BEGIN { print "awk" }'`)
-	for _, want := range []string{fmt.Sprint(imageUser), "git version", "bubblewrap ", "certificates", "data", "repository", "awk"} {
+test ! -w /usr/bin && touch /data/file && echo data; cd /data && git init --quiet x && echo repository; awk 'BEGIN { print "awk" }'; grep '^Package: git$' /var/lib/dpkg/status.d/git`)
+	for _, want := range []string{fmt.Sprint(imageUser), "git version", "bubblewrap ", "certificates", "data", "repository", "awk", "Package: git"} {
 		if !strings.Contains(inside, want) {
 			t.Errorf("there is no %q in\n%s", want, inside)
 		}
@@ -145,7 +148,7 @@ test ! -w /usr/bin && touch /data/file && echo data; cd /data && git init --quie
 	for _, one := range parts.Components {
 		found[one.Name] = one
 	}
-	if git := found["git"]; !strings.HasPrefix(git.PackageURL, "pkg:deb/") || !strings.Contains(git.PackageURL, "/git@") || len(git.Hashes) != 1 {
+	if git := found["git"]; !strings.HasPrefix(git.PackageURL, "pkg:deb/debian/git@") || !strings.HasSuffix(git.PackageURL, "&distro=debian-13") || len(git.Hashes) != 1 {
 		t.Errorf("git is in the bill as %+v", git)
 	}
 	if cobra := found["github.com/spf13/cobra"]; len(cobra.Licenses) != 1 || cobra.Licenses[0].License.ID != "Apache-2.0" {
@@ -210,7 +213,7 @@ networkPolicies: {from: [{kubernetes.io/metadata.name: ingress}]}
 
 // The chart is what a cluster takes, and server and proxy of it start, with the image of a
 // release.
-func TestOnKubernetesChart(t *testing.T) {
+func TestOnReleaseChart(t *testing.T) {
 	t.Parallel()
 	cluster := testkit.Kubernetes(t)
 	r, file := image(t)

@@ -12,6 +12,7 @@
 package main
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"flag"
@@ -22,10 +23,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stderr)
 	stop()
 	if err != nil {
@@ -43,8 +45,11 @@ type options struct {
 	targets  []target // systems
 	image    string   // packages, program or none
 	debs     string   // folder with the Debian packages for images; fetched when empty
+	mirror   string   // where Debian packages are fetched from
 	packages bool     // make .deb and .rpm files
 	builder  string   // who builds, for the provenance
+	origin   string   // the URI of the repository, for the provenance; not said when empty
+	level    int      // of gzip, for the layers of images
 	cache    string   // the compiler's; the usual one when empty
 	log      io.Writer
 }
@@ -59,7 +64,7 @@ const (
 const builderID = "https://github.com/toryo-dev/toryo/tools/dist"
 
 func run(ctx context.Context, arguments []string, log io.Writer) error {
-	o := options{log: log, targets: slices.Clone(allTargets)}
+	o := options{log: log, targets: slices.Clone(allTargets), level: gzip.BestCompression}
 	flags := flag.NewFlagSet("dist", flag.ContinueOnError)
 	flags.SetOutput(log)
 	flags.StringVar(&o.root, "root", ".", "the repository")
@@ -70,6 +75,8 @@ func run(ctx context.Context, arguments []string, log io.Writer) error {
 	flags.StringVar(&o.debs, "debs", "", "folder with the Debian packages for images, as dist debian makes it; without it they are fetched")
 	flags.BoolVar(&o.packages, "packages", true, "make Debian and RPM packages")
 	flags.StringVar(&o.builder, "builder", builderID, "URI that says in the provenance who builds")
+	flags.StringVar(&o.mirror, "mirror", debianMirror, "the mirror of Debian that packages for images are fetched from; that of its security fixes has -security after it")
+	flags.StringVar(&o.origin, "source", "", "URI of the repository, for the provenance (default: that of the remote origin, if it is one of HTTPS)")
 	flags.Func("targets", "systems, such as linux/amd64,darwin/arm64 (default all)", func(text string) (err error) {
 		o.targets, err = parseTargets(text)
 		return err
@@ -87,12 +94,17 @@ func run(ctx context.Context, arguments []string, log io.Writer) error {
 	}
 	switch words := flags.Args(); {
 	case len(words) == 0:
-		_, err := build(ctx, o)
+		if err = checkGo(ctx, o.root); err == nil {
+			_, err = build(ctx, o)
+		}
 		return err
 	case len(words) == 1 && words[0] == "check":
-		return check(ctx, o, *shared)
+		if err = checkGo(ctx, o.root); err == nil {
+			err = check(ctx, o, *shared)
+		}
+		return err
 	case len(words) == 2 && words[0] == "debian":
-		return fetchDebian(ctx, words[1], architectures(o.targets), log)
+		return fetchDebian(ctx, words[1], o)
 	default:
 		return fmt.Errorf("%q is no command: there are check and debian DIR", strings.Join(words, " "))
 	}
@@ -108,7 +120,7 @@ func check(ctx context.Context, o options, shared bool) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(place)) }()
 	if o.image == imageWithPackages && o.debs == "" {
 		o.debs = filepath.Join(place, "debs")
-		if err := fetchDebian(ctx, o.debs, architectures(o.targets), o.log); err != nil {
+		if err := fetchDebian(ctx, o.debs, o); err != nil {
 			return err
 		}
 	}

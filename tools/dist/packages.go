@@ -1,6 +1,7 @@
 package main
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"os"
@@ -56,6 +57,7 @@ func (r *release) writePackages(ctx context.Context) error {
 		return err
 	}
 	nfpm := strings.TrimSpace(string(said))
+	r.nfpm = nfpm
 	for _, arch := range architectures(r.targets) {
 		description, err := r.describePackage(arch)
 		if err != nil {
@@ -103,7 +105,7 @@ func (r *release) describePackage(arch string) (string, error) {
 	text, err := json.MarshalIndent(map[string]any{
 		"name": "toryo", "arch": arch, "platform": "linux", "version": r.version, "version_schema": "semver", "release": "1",
 		"section": "devel", "priority": "optional", "license": "Apache-2.0", "mtime": r.made.Format(time.RFC3339),
-		"maintainer": "The Toryo authors <maintainers@toryo.dev>", "homepage": "https://github.com/toryo-dev/toryo",
+		"maintainer": "The Toryo authors <maintainers@toryo.dev>", "homepage": homepage,
 		"description": "A self-hosted coding agent: from an assigned issue to a reviewed pull request.\n" +
 			"The server takes issues of GitHub, GitLab, Gitea and its own board; agents do the work in sandboxes.",
 		"recommends": []string{"bubblewrap"},
@@ -136,7 +138,7 @@ func (r *release) packedFiles(arch string) ([]packed, error) {
 	}
 	for _, one := range r.documents {
 		if page, is := strings.CutPrefix(one.name, "man/"); is {
-			text, err := compress(one.content)
+			text, err := compress(one.content, gzip.BestCompression)
 			if err != nil {
 				return nil, err
 			}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // repository is the root of this one.
@@ -44,8 +46,9 @@ func byHandRelease(t *testing.T, targets ...target) *release {
 }
 
 // The packages have the program, the units that name it where it is, and scripts.
-func TestPackages(t *testing.T) {
+func TestOnReleasePackages(t *testing.T) {
 	t.Parallel()
+	testkit.Release(t)
 	r := byHandRelease(t, target{"linux", "arm64"})
 	r.programs[r.targets[0]] = program{name: "toryo", content: []byte("the program")}
 	for _, name := range []string{"LICENSE", thirdPartyFile, "README.md", "completions/toryo.bash", "completions/_toryo", "completions/toryo.fish"} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"debug/buildinfo"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -59,7 +60,10 @@ func (r *release) writeProvenance(context.Context) error {
 	}
 	definition := &made.Predicate.Definition
 	definition.BuildType = buildType
-	definition.External = map[string]any{"source": sourceAddress, "commit": r.commit, "version": r.version, "targets": systems, "image": r.image, "packages": r.packages}
+	definition.External = map[string]any{"commit": r.commit, "version": r.version, "targets": systems, "image": r.image, "packages": r.packages}
+	if r.origin != "" {
+		definition.External["source"] = r.origin
+	}
 	definition.Internal = map[string]any{"go": r.golang, "environment": settings, "linkerFlags": r.linkerFlags(), "SOURCE_DATE_EPOCH": r.epoch()}
 	made.Predicate.Details.Builder.ID = r.builder
 	var err error
@@ -73,10 +77,26 @@ func (r *release) writeProvenance(context.Context) error {
 	return r.add(r.named("provenance.json"), append(text, '\n'))
 }
 
-// materials are what the files were made from: the commit, Go modules and Debian packages.
+// materials are what the files were made from: the commit, Go modules, Debian packages, and
+// the program that has made packages.
 func (r *release) materials() ([]resource, error) {
-	all := []resource{{URI: "git+" + sourceAddress + "@" + r.commit, Digest: map[string]string{"gitCommit": r.commit}}}
+	commit := resource{Name: "the commit", Digest: map[string]string{"gitCommit": r.commit}}
+	if r.origin != "" {
+		commit.URI = "git+" + r.origin + "@" + r.commit
+	}
+	all := []resource{commit}
 	modules := map[string]*debug.Module{}
+	if r.nfpm != "" {
+		info, err := buildinfo.ReadFile(r.nfpm)
+		if err != nil {
+			return nil, err
+		}
+		for _, module := range info.Deps {
+			if strings.HasPrefix(info.Path, module.Path+"/") { // of the program itself
+				modules[modulePurl(module)] = module
+			}
+		}
+	}
 	for _, made := range r.programs {
 		found, err := made.modules()
 		if err != nil {

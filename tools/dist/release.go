@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,6 +32,7 @@ type release struct {
 	terms     map[string]terms // of Go modules, by path
 	documents []entry          // what archives and packages have besides the program
 	debian    map[string][]debianPackage
+	nfpm      string // the program that has made the packages
 
 	files []file
 }
@@ -78,6 +80,9 @@ func build(ctx context.Context, o options) (r *release, err error) {
 // place moves the release to its folder, in the place of what is there. A folder that holds
 // something else than a release is left alone.
 func (r *release) place() error {
+	if there, err := os.Lstat(r.out); err == nil && !there.IsDir() {
+		return fmt.Errorf("%s is no folder: remove it, or choose another with -o", r.out)
+	}
 	if found, err := os.ReadDir(r.out); err == nil && len(found) > 0 {
 		if _, err := os.Stat(filepath.Join(r.out, checksumFile)); err != nil {
 			return fmt.Errorf("%s holds something else than a release: remove it, or choose another folder with -o", r.out)
@@ -118,6 +123,9 @@ func (r *release) identify(ctx context.Context) error {
 		return err
 	}
 	r.made = made.UTC()
+	if r.origin == "" {
+		r.origin = r.findOrigin(ctx)
+	}
 	if r.version == "" {
 		if r.version, err = r.findVersion(ctx); err != nil {
 			return err
@@ -147,6 +155,20 @@ func (r *release) findVersion(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return next + "-dev.g" + r.commit[:12], nil
+}
+
+// findOrigin is the address of the remote origin, if everybody can use it. What it has before
+// the host may be a secret.
+func (r *release) findOrigin(ctx context.Context) string {
+	text, err := r.git(ctx, "remote", "get-url", "origin")
+	if err != nil {
+		return ""
+	}
+	address, err := url.Parse(text)
+	if err != nil || address.Scheme != "https" || address.Host == "" {
+		return ""
+	}
+	return "https://" + address.Host + strings.TrimSuffix(address.Path, ".git")
 }
 
 // export writes the files of the commit to a folder of their own.
