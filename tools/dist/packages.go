@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -19,6 +21,8 @@ const (
 	packageFolder = "deploy/packages"
 	byHand        = "/usr/local/bin/toryo"
 	byPackage     = "/usr/bin/toryo"
+	serverUnit    = "toryo.service"
+	madeUser      = "DynamicUser=yes\n"
 )
 
 // packageContent is what nfpm calls a content: a file or a folder that a package has.
@@ -146,9 +150,8 @@ func (r *release) packedFiles(arch string) ([]packed, error) {
 		}
 	}
 	for _, one := range []struct{ from, to, kind string }{
-		{unitFolder + "/toryo.service", "/usr/lib/systemd/system/toryo.service", ""},
+		{unitFolder + "/" + serverUnit, "/usr/lib/systemd/system/" + serverUnit, ""},
 		{unitFolder + "/toryo-agent.service", "/usr/lib/systemd/system/toryo-agent.service", ""},
-		{packageFolder + "/user.conf", "/usr/lib/systemd/system/toryo.service.d/user.conf", ""},
 		{unitFolder + "/agent.yaml", "/etc/toryo/agent.yaml", "config|noreplace"},
 	} {
 		text, err := r.read(one.from)
@@ -156,11 +159,29 @@ func (r *release) packedFiles(arch string) ([]packed, error) {
 			return nil, err
 		}
 		if path.Ext(one.to) == ".service" {
-			text = []byte(strings.ReplaceAll(string(text), byHand, byPackage))
+			text = bytes.ReplaceAll(text, []byte(byHand), []byte(byPackage))
+		}
+		if path.Base(one.to) == serverUnit {
+			if text, err = r.withUser(text); err != nil {
+				return nil, err
+			}
 		}
 		files = append(files, packed{to: one.to, mode: 0o644, content: text, kind: one.kind})
 	}
 	return files, nil
+}
+
+// withUser is the unit of the server with the user that the package makes. It is no addition in
+// a folder of its own: systemd would also add that to a unit that somebody has written.
+func (r *release) withUser(unit []byte) ([]byte, error) {
+	user, err := r.read(packageFolder + "/user.conf")
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Count(unit, []byte(madeUser)) != 1 {
+		return nil, fmt.Errorf("%s does not have the line %q once", serverUnit, madeUser)
+	}
+	return bytes.Replace(unit, []byte(madeUser), user, 1), nil
 }
 
 // info is of a file of root.

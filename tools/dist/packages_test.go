@@ -66,7 +66,7 @@ func TestOnReleasePackages(t *testing.T) {
 		t.Errorf("the packages are %v, and made again %v", first, second)
 	}
 	want := []string{"/etc/toryo/agent.yaml", "/usr/bin/toryo", "/usr/lib/systemd/system/toryo-agent.service", "/usr/lib/systemd/system/toryo.service",
-		"/usr/lib/systemd/system/toryo.service.d/user.conf", "/usr/share/bash-completion/completions/toryo"}
+		"/usr/share/bash-completion/completions/toryo"}
 	t.Run("deb", func(t *testing.T) {
 		t.Parallel()
 		members := arMembers(t, fileOf(t, r, "toryo_0.3.0-rc.1_linux_arm64.deb"))
@@ -77,6 +77,7 @@ func TestOnReleasePackages(t *testing.T) {
 				t.Errorf("there is no %q in\n%s", line, control["/control"])
 			}
 		}
+		verifyUnits(t, tarFiles(t, members["data.tar.gz"]))
 		if !strings.Contains(control["/postinst"], "useradd") || control["/conffiles"] != "/etc/toryo/agent.yaml\n" {
 			t.Errorf("it has the scripts %s and the configuration %q", control["/postinst"], control["/conffiles"])
 		}
@@ -85,6 +86,27 @@ func TestOnReleasePackages(t *testing.T) {
 		t.Parallel()
 		has(t, rpmFiles(t, fileOf(t, r, "toryo_0.3.0-rc.1_linux_arm64.rpm")), append(slices.Clone(want), "/usr/share/zsh/site-functions/_toryo"))
 	})
+}
+
+// verifyUnits lets systemd look at the units. The server of a package has a user that stays.
+func verifyUnits(t *testing.T, files map[string]string) {
+	t.Helper()
+	dir := t.TempDir()
+	arguments := []string{"verify", "--man=no", "--recursive-errors=no"}
+	for _, name := range []string{"toryo.service", "toryo-agent.service"} {
+		unit := filepath.Join(dir, name)
+		text := strings.ReplaceAll(files["/usr/lib/systemd/system/"+name], byPackage, "/bin/true") // which is here
+		if err := writeFile(unit, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		arguments = append(arguments, unit)
+	}
+	if said, err := output(t.Context(), dir, nil, "systemd-analyze", arguments...); err != nil || len(said) > 0 {
+		t.Errorf("%v: %s", err, said)
+	}
+	if text := files["/usr/lib/systemd/system/toryo.service"]; !strings.Contains(text, "\nUser=toryo\n") || strings.Contains(text, "\nDynamicUser=") {
+		t.Errorf("the unit of the server is\n%s", text)
+	}
 }
 
 // has looks for files, and for units that name the program where it is.

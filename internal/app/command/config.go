@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -54,11 +55,25 @@ func (o configInit) run() error {
 	if _, err := os.Lstat(o.file); !o.force && !errors.Is(err, fs.ErrNotExist) {
 		return task.Errorf(task.Conflict, "%s is there already", o.file).WithHint("give another name, or --force to overwrite it")
 	}
-	if err := connect.WriteWhole(o.file, config.Template(), 0o644); err != nil {
+	text, err := o.text()
+	if err != nil {
+		return err
+	}
+	if err := connect.WriteWhole(o.file, text, 0o644); err != nil {
 		return task.Wrap(task.Conflict, err, "cannot write "+o.file).WithHint("choose a folder that you may write to")
 	}
-	_, err := fmt.Fprintf(o.Stdout, "wrote %s\ncheck it with: toryo config check %s\n", o.file, o.file)
+	_, err = fmt.Fprintf(o.Stdout, "wrote %s\ncheck it with: toryo config check %s\n", o.file, o.file)
 	return err
+}
+
+// text is what is written. The configuration of a service names the data directory that the
+// service has, so that commands find the same one.
+func (o configInit) text() ([]byte, error) {
+	file, err := filepath.Abs(o.file)
+	if err != nil || filepath.Dir(file) != serviceConfig {
+		return config.Template(), err
+	}
+	return config.Edit(config.Template(), config.Changes{Set: map[string]string{"data_dir": serviceData}})
 }
 
 type configCheck struct {

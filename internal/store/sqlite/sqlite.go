@@ -172,6 +172,9 @@ func checkNotForeign(ctx context.Context, path string, db *sql.DB) error {
 func migrate(ctx context.Context, path string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
+	if err := create(path + ".lock"); err != nil {
+		return unusable(path, err)
+	}
 	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
@@ -191,7 +194,9 @@ func migrate(ctx context.Context, path string) (err error) {
 	return nil
 }
 
-// create makes the file readable for its owner only: it holds hashes of tokens.
+// create makes a file readable for its owner only: the database holds hashes of tokens. What
+// root makes for a server that runs as another user is that user's; SQLite gives the files that
+// it makes beside the database to the same owner.
 func create(path string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -200,6 +205,7 @@ func create(path string) error {
 	if err != nil {
 		return err
 	}
+	giveToOwner(file)
 	return file.Close()
 }
 

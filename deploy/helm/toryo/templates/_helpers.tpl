@@ -49,11 +49,20 @@ imagePullSecrets:
 {{- mergeOverwrite $chart (deepCopy .Values.server.config) | toYaml }}
 {{- end }}
 
+{{- define "toryo.egressConfig" -}}
+sandbox:
+  network:
+    hosts: {{ .Values.sandboxes.egress.hosts | toJson }}
+log:
+  format: json
+{{- end }}
+
 {{- define "toryo.agentConfig" -}}
 {{- $sandbox := dict "kind" .Values.sandboxes.kind }}
 {{- if eq .Values.sandboxes.kind "kubernetes" }}
 {{- $cluster := dict "namespace" .Values.sandboxes.namespace "guest_image" (include "toryo.image" .) "pull_policy" .Values.image.pullPolicy }}
 {{- if .Values.sandboxes.egress.enabled }}{{- $cluster = set $cluster "egress_service" "toryo-egress" }}{{- end }}
+{{- with .Values.image.pullSecrets }}{{- $cluster = set $cluster "pull_secrets" . }}{{- end }}
 {{- with .Values.sandboxes.snapshotClaim }}{{- $cluster = set $cluster "snapshot_claim" . }}{{- end }}
 {{- $sandbox = set $sandbox "kubernetes" $cluster }}
 {{- end }}
