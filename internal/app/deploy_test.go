@@ -46,6 +46,25 @@ func takesCommand(t *testing.T, words []string) {
 	}
 }
 
+// modelKeys are the files in which the agents find the key of their model.
+var modelKeys = struct{ systemd, compose, kubernetes string }{
+	systemd:    "/run/credentials/toryo-agent.service/model-key",
+	compose:    "/run/secrets/model-key",
+	kubernetes: "/secrets/model/key",
+}
+
+// canWork checks that an agent with a configuration lacks nothing of its model: without, it ends.
+func canWork(t *testing.T, text, key string) {
+	t.Helper()
+	c := takesConfiguration(t, text)
+	if lacks := c.LLM.Lacking(); lacks != "" || c.LLM.BaseURL == "" && c.LLM.APIKey == "" {
+		t.Errorf("the agent has no model (%s) in\n%s", lacks, text)
+	}
+	if !strings.Contains(text, "api_key_file: "+key+"\n") {
+		t.Errorf("the key of the model is not in %s in\n%s", key, text)
+	}
+}
+
 // takesConfiguration checks a configuration with the real loader. Secrets are made
 // up where the file says that they are.
 func takesConfiguration(t *testing.T, text string) config.Config {
@@ -55,7 +74,7 @@ func takesConfiguration(t *testing.T, text string) config.Config {
 	if err := os.WriteFile(secret, []byte("postgres://toryo:x@database/toryo\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, named := range []string{"/run/secrets/database-url", "/secrets/database/url"} {
+	for _, named := range []string{"/run/secrets/database-url", "/secrets/database/url", modelKeys.systemd, modelKeys.compose, modelKeys.kubernetes} {
 		text = strings.ReplaceAll(text, named, secret)
 	}
 	file := filepath.Join(dir, "toryo.yaml")
@@ -121,6 +140,12 @@ func TestCompose(t *testing.T) {
 		kinds[service.Command[0]]++
 		takesCommand(t, service.Command)
 		mounted(t, name, service)
+		given := slices.ContainsFunc(service.Secrets, func(s compose.ServiceSecretConfig) bool {
+			return "/run/secrets/"+s.Source == modelKeys.compose && project.Secrets[s.Source].File != ""
+		})
+		if service.Command[0] == "agent" && !given {
+			t.Errorf("%s is not given the key of the model", name)
+		}
 	}
 	if kinds["serve"] != 1 || kinds["agent"] != 2 || kinds["postgres:17"] != 1 {
 		t.Errorf("there are %v", kinds)
@@ -128,7 +153,7 @@ func TestCompose(t *testing.T) {
 	if c := takesConfiguration(t, contentOf(t, "compose/toryo.yaml")); c.Database.Driver != "postgres" {
 		t.Errorf("the server uses %s", c.Database.Driver)
 	}
-	takesConfiguration(t, contentOf(t, "compose/agent.yaml"))
+	canWork(t, contentOf(t, "compose/agent.yaml"), modelKeys.compose)
 }
 
 // mounted checks that the configuration that a command names is there.
@@ -155,7 +180,10 @@ func contentOf(t *testing.T, name string) string {
 
 func TestSystemd(t *testing.T) {
 	t.Parallel()
-	takesConfiguration(t, contentOf(t, "systemd/agent.yaml"))
+	canWork(t, contentOf(t, "systemd/agent.yaml"), modelKeys.systemd)
+	if unit := contentOf(t, "systemd/toryo-agent.service"); !strings.Contains(unit, "\nLoadCredential="+filepath.Base(modelKeys.systemd)+":") {
+		t.Error("the agent is not given the key of the model")
+	}
 	dir := t.TempDir()
 	var units []string
 	for _, name := range []string{"toryo.service", "toryo-agent.service"} {
@@ -222,8 +250,11 @@ func checkManifest(t *testing.T, text []byte) bool {
 	case "ConfigMap":
 		var found core.ConfigMap
 		strict(&found)
-		for _, file := range found.Data {
+		for name, file := range found.Data {
 			takesConfiguration(t, file)
+			if name == "agent.yaml" {
+				canWork(t, file, modelKeys.kubernetes)
+			}
 		}
 	case "Service":
 		var found core.Service
@@ -265,6 +296,12 @@ func checkPods(t *testing.T, name, app string, pod core.PodTemplateSpec, claims 
 	}
 	for _, container := range pod.Spec.Containers {
 		takesCommand(t, container.Args)
+		given := slices.ContainsFunc(container.VolumeMounts, func(m core.VolumeMount) bool {
+			return m.MountPath == filepath.Dir(modelKeys.kubernetes)
+		})
+		if container.Args[0] == "agent" && !given {
+			t.Errorf("%s is not given the key of the model", name)
+		}
 		for _, mount := range container.VolumeMounts {
 			if !volumes[mount.Name] {
 				t.Errorf("%s has no volume %s", name, mount.Name)

@@ -57,6 +57,9 @@ func TestEveryPage(t *testing.T) {
 	}
 	for _, language := range both {
 		l := library(t, language)
+		if len(l.unlisted) > 0 {
+			t.Errorf("%s: README%s does not list %q", language, extension, l.unlisted)
+		}
 		var turned []string
 		for page := l.pages[""]; page != nil; page = page.Next {
 			turned = append(turned, page.Name)
@@ -100,24 +103,34 @@ func TestTranslatedPages(t *testing.T) {
 	}
 }
 
-// shape is what a translation has in common with its original: its headings, code, tables and
-// lists.
+// shape is what a translation has in common with its original: its headings, code blocks, tables
+// and lists in their order, and at the end of each part of the page the code in its sentences, which
+// have another order in another language.
 func (s *source) shape() []string {
 	var shape []string
+	inLines := make(map[string]bool)
+	end := func() {
+		shape = append(shape, strings.Join(slices.Sorted(maps.Keys(inLines)), ", "))
+		clear(inLines)
+	}
 	_ = ast.Walk(s.document, func(node ast.Node, entering bool) (ast.WalkStatus, error) { // never fails
 		if !entering {
 			return ast.WalkContinue, nil
 		}
 		switch n := node.(type) {
 		case *ast.Heading:
+			end()
 			shape = append(shape, strings.Repeat("#", n.Level))
 		case *ast.CodeBlock, *ast.FencedCodeBlock:
 			shape = append(shape, withoutRemarks(string(node.Lines().Value(s.text))))
 		case *ast.List, *ast.ListItem, *markup.TableRow, *ast.Image:
 			shape = append(shape, node.Kind().String())
+		case *ast.CodeSpan:
+			inLines[textOf(n, s.text)] = true
 		}
 		return ast.WalkContinue, nil
 	})
+	end()
 	return shape
 }
 
@@ -215,7 +228,6 @@ func TestWrongFiles(t *testing.T) {
 		"heading":     {"a.md", "# A\n\n[b](#other)\n\n## Part", "a.md: #other leads to no heading"},
 		"image":       {"a.md", "# A\n\n![b](images/b.png)\n\n## Part", "a.md: the image images/b.png is not there"},
 		"beside":      {"ja/a.md", "# あ\n\n[い](b.md)\n\n## 部分\n", "ja/a.md: b.md leads nowhere"},
-		"list":        {"b.md", "# B\n", "README.md does not list b.md"},
 		"translation": {"ja/a.md", "# あ\n", "ja/a.md has 1 headings, and a.md has 2"},
 		"level":       {"ja/a.md", "# あ\n\n### 部分\n", "is of level 3, and that of a.md is of level 2"},
 		"original":    {"ja/b.md", "# い\n", "ja/b.md is the translation of no page"},
@@ -227,6 +239,30 @@ func TestWrongFiles(t *testing.T) {
 		if err := errors.Join(inEnglish, inJapanese); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A page that the index does not list is the last one, and the others are there.
+func TestUnlistedPage(t *testing.T) {
+	t.Parallel()
+	for name, list := range map[string]string{"one is listed": "# Docs\n\n## All\n\n- [b](b.md)\n", "there is no list": "# Docs\n"} {
+		l := read(t, task.English, map[string]string{"README.md": list, "a.md": "# A\n\nA gate.\n", "b.md": "# B\n"})
+		listed := make(map[string]bool)
+		for _, group := range l.Groups {
+			for _, page := range group.Pages {
+				listed[page.Name] = true
+			}
+		}
+		if !listed["a"] || !listed["b"] || !slices.Contains(l.unlisted, "a") {
+			t.Errorf("%s: the list is %v, without %q", name, l.Groups, l.unlisted)
+		}
+		if found := paths(l.Search("gate")); !slices.Equal(found, []string{"/docs/a"}) {
+			t.Errorf("%s: the search finds %q", name, found)
+		}
+	}
+	l := read(t, task.English, map[string]string{"README.md": "# Docs\n\n## All\n\n- [b](b.md)\n", "a.md": "# A\n", "b.md": "# B\n"})
+	if page, _ := l.Page("b"); page.Next == nil || page.Next.Name != "a" || l.pages[""].Next != page {
+		t.Errorf("behind the page that is listed comes %v", page.Next)
 	}
 }
 

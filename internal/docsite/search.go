@@ -3,6 +3,7 @@ package docsite
 import (
 	"bytes"
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 	"unicode"
@@ -13,7 +14,7 @@ import (
 
 // What is read of a query, and what is shown of what was found.
 const (
-	MaxQuery      = 200 // bytes
+	maxQuery      = 200 // bytes
 	maxResults    = 30
 	snippetLength = 180 // characters
 	snippetBefore = 50  // characters before the first word that was looked for
@@ -34,6 +35,8 @@ type section struct {
 	page    *Page
 	heading Heading // zero for what stands before the second one
 	text    string
+	small   string // the text folded
+	whole   string // heading and text folded, one behind the other
 }
 
 // Result is a section that was found.
@@ -110,7 +113,11 @@ func (s *source) sections(page *Page) []section {
 	parts := []section{{page: page}}
 	var text bytes.Buffer
 	end := func() {
-		parts[len(parts)-1].text = strings.Join(strings.Fields(text.String()), " ")
+		part := &parts[len(parts)-1]
+		part.text = strings.Join(strings.Fields(text.String()), " ")
+		heading := folded(part.heading.Text) + " "
+		part.whole = heading + folded(part.text)
+		part.small = part.whole[len(heading):]
 		text.Reset()
 	}
 	for block := s.document.FirstChild(); block != nil; block = block.NextSibling() {
@@ -128,8 +135,9 @@ func (s *source) sections(page *Page) []section {
 }
 
 // Search finds the sections that have every word of a query, the best first. A word is found
-// by its beginning. Of a query that is too long the beginning counts.
+// by its beginning. Of a query that is too long the beginning counts, see [Query].
 func (l *Library) Search(query string) []Result {
+	query = Query(query)
 	wanted := queryWords(query)
 	if len(wanted) == 0 {
 		return nil
@@ -145,14 +153,14 @@ func (l *Library) Search(query string) []Result {
 			}
 		}
 	}
-	whole := folded(strings.TrimSpace(cut(query, MaxQuery)))
+	whole := folded(strings.TrimSpace(query))
 	var best []occurrence
 	for at, score := range scores {
 		one := l.sections[at]
 		if score == nearby {
 			continue // only the title of the page has the words
 		}
-		if strings.Contains(folded(one.heading.Text+" "+one.text), whole) {
+		if strings.Contains(one.whole, whole) {
 			score += phrase
 		}
 		best = append(best, occurrence{at, score})
@@ -190,13 +198,13 @@ func (s section) result(wanted []string) Result {
 	if s.heading.ID == "" {
 		title = s.page.Title
 	}
-	return Result{Page: s.page, Heading: s.heading, Title: marked(title, wanted), Snippet: marked(snippet(s.text, wanted), wanted)}
+	return Result{Page: s.page, Heading: s.heading, Title: marked(title, wanted), Snippet: marked(snippet(s.text, s.small, wanted), wanted)}
 }
 
-// snippet is the part of a text around the first word that was looked for.
-func snippet(text string, wanted []string) string {
+// snippet is the part of a text, of which small is the folded one, around the first word that was looked for.
+func snippet(text, small string, wanted []string) string {
 	start := 0
-	for _, word := range wordsOf(text) {
+	for word := range eachWord(text, small) {
 		if isWanted(word, wanted) {
 			start = word.start
 			break
@@ -276,36 +284,46 @@ type word struct {
 	wide       bool // of a writing without spaces
 }
 
-// wordsOf cuts a text into words: letters and digits. Of a run of Chinese characters and kana
-// each two that follow each other are a word, since nothing says where words begin.
-func wordsOf(text string) []word {
-	var words []word
-	last := -1 // the word of letters that goes on
-	var before word
-	for at, r := range text {
-		size := utf8.RuneLen(r)
-		if r == utf8.RuneError {
-			_, size = utf8.DecodeRuneInString(text[at:])
+// wordsOf cuts a text into words.
+func wordsOf(text string) []word { return slices.Collect(eachWord(text, folded(text))) }
+
+// eachWord gives the words of a text, of which small is the folded one: letters and digits. Of a
+// run of Chinese characters and kana each two that follow each other are a word, since nothing
+// says where words begin. The texts of words are parts of small.
+func eachWord(text, small string) iter.Seq[word] {
+	return func(yield func(word) bool) {
+		var last word    // begun, and not given yet
+		from, to := 0, 0 // where it is in small
+		give := func() bool {
+			given := last
+			given.text, last = small[from:to], word{}
+			return given.end == 0 || yield(given)
 		}
-		one := word{string(fold(r)), at, at + size, true}
-		switch {
-		case wide(r):
-			if before.wide && before.end == at {
-				words[len(words)-1] = word{before.text + one.text, before.start, one.end, true}
+		for start, at := 0, 0; start < len(text); {
+			r, size := utf8.DecodeRuneInString(text[start:])
+			one := word{start: start, end: start + size, wide: wide(r)}
+			end := at + utf8.RuneLen(fold(r))
+			joins := last.end > 0 && last.wide == one.wide && (one.wide || isWordPart(r))
+			if joins {
+				last.end, to = one.end, end
 			}
-			words, before, last = append(words, one), one, -1
-		case unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r):
-			if last < 0 {
-				last = len(words)
-				words = append(words, word{start: at})
+			if !joins || one.wide {
+				if !give() {
+					return
+				}
+				if isWordPart(r) {
+					last, from, to = one, at, end
+				}
 			}
-			words[last].text += one.text
-			words[last].end = one.end
-		default:
-			last = -1
+			start, at = one.end, end
 		}
+		give()
 	}
-	return words
+}
+
+// isWordPart reports whether a character is one of a word.
+func isWordPart(r rune) bool {
+	return wide(r) || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
 }
 
 // wide reports whether a character is of a writing without spaces.
@@ -327,7 +345,7 @@ func folded(text string) string { return strings.Map(fold, text) }
 // are left out where there are others: they are mostly particles and endings, which the text
 // may have otherwise.
 func queryWords(query string) []string {
-	words := wordsOf(cut(query, MaxQuery))
+	words := wordsOf(query)
 	var wanted []string
 	for first := 0; first < len(words); {
 		run := first + 1
@@ -359,10 +377,10 @@ func runWords(run []word) []string {
 	return all
 }
 
-// cut is the beginning of a text, in whole characters.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return strings.ToValidUTF8(text, " ")
+// Query is what counts of what somebody looks for: its beginning, in whole characters.
+func Query(text string) string {
+	if len(text) > maxQuery {
+		text = text[:maxQuery]
 	}
-	return strings.ToValidUTF8(text[:most], "")
+	return strings.ToValidUTF8(text, "")
 }

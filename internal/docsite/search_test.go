@@ -139,3 +139,16 @@ func TestSearchInTheDocumentation(t *testing.T) {
 		}
 	}
 }
+
+// What a search makes depends on what it shows, and not on how much text has the words: everybody
+// may search. The words of these pages are about 80,000.
+func TestSearchMakesLittle(t *testing.T) { //nolint:paralleltest // what others make would be counted
+	for _, language := range both {
+		l := library(t, language)
+		for _, query := range []string{"e", "toryo", "a b c d e f g", "の"} {
+			if made := testing.AllocsPerRun(3, func() { l.Search(query) }); made > 5000 {
+				t.Errorf("%s: to search for %q makes %.0f things", language, query, made)
+			}
+		}
+	}
+}

@@ -93,10 +93,7 @@ func (p *Pages) searchDocs(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, v, err)
 		return
 	}
-	query := strings.ToValidUTF8(r.URL.Query().Get("q"), "")
-	if len(query) > docsite.MaxQuery {
-		query = strings.ToValidUTF8(query[:docsite.MaxQuery], "")
-	}
+	query := docsite.Query(r.URL.Query().Get("q"))
 	p.writeDocument(w, r, docsSearchPage(v, documentView{library: library, query: query, results: library.Search(query)}))
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -69,8 +70,8 @@ fails because something else is missing leaves the one-time token good. Later st
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
 	o.settings.Bind(c, cli.DataFlag, serverFlag, parallelFlag, nameFlag, tokenFileFlag, caFileFlag)
-	c.Flags().StringVar(&o.enrol, "enrol", "", "enrol with this one-time `TOKEN`, unless that was done before")
-	c.Flags().StringVar(&o.enrolFile, "enrol-file", "", "the same, with the token in a `FILE`")
+	c.Flags().StringVar(&o.enrol, "enrol", "", "the same with the `TOKEN` itself, which other users of the machine can see in the list of processes")
+	c.Flags().StringVar(&o.enrolFile, "enrol-file", "", "enrol with the one-time token in this `FILE`, or - for standard input, unless that was done before")
 	c.AddCommand(cli.Group("token", "Let agents in", agentTokenCreateCommand(p)), agentListCommand(p), agentRevokeCommand(p))
 	return c
 }
@@ -178,13 +179,38 @@ func (o agentRun) oneTimeToken() (string, error) {
 	}
 	if o.enrolFile == "" {
 		return "", task.Errorf(task.Unauthorized, "this agent has no token").
-			WithHint("enrol it with --enrol; the token for that is made with toryo agent token create")
+			WithHint("give it a token of toryo agent token create, in the file that --enrol-file names")
 	}
-	text, err := os.ReadFile(o.enrolFile)
+	token, err := o.readEnrolFile()
 	if err != nil {
-		return "", task.Wrap(task.Usage, err, "the enrolment token cannot be read").WithHint("--enrol-file names a file with a token of toryo agent token create")
+		return "", task.Wrap(task.Usage, err, "the enrolment token cannot be read").WithHint("--enrol-file names a file with a token of toryo agent token create, or is - for standard input")
 	}
-	return strings.TrimSpace(string(text)), nil
+	return token, nil
+}
+
+// maxEnrolFile is far beyond any token.
+const maxEnrolFile = 4 << 10
+
+// readEnrolFile reads the one-time token from the file, or from standard input.
+func (o agentRun) readEnrolFile() (string, error) {
+	source := o.Stdin
+	if o.enrolFile != "-" {
+		file, err := os.Open(o.enrolFile)
+		if err != nil {
+			return "", err
+		}
+		defer func() { _ = file.Close() }() // nothing was written
+		source = file
+	}
+	text, err := io.ReadAll(io.LimitReader(source, maxEnrolFile+1))
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(text))
+	if len(text) > maxEnrolFile || len(strings.Fields(token)) != 1 {
+		return "", errors.New("there is not one token and nothing else")
+	}
+	return token, nil
 }
 
 // nameOf is what an agent is called: as configured, or as its machine is.

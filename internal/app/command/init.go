@@ -30,7 +30,7 @@ type setup struct {
 	site.Program
 	settings cli.Settings
 
-	forge, url, owner, tokenFile                   string
+	forge, url, tokenFile                          string
 	repositories                                   []string
 	provider, model, baseURL, script, modelKeyFile string
 	sandbox, publicURL                             string
@@ -102,8 +102,7 @@ func (o *setup) bind(c *cobra.Command) {
 	flags.StringVar(&o.forge, "forge", "", "where the issues are: gitea, github, gitlab, or board for the built-in one")
 	flags.StringVar(&o.url, "url", "", "address of the forge (`URL`)")
 	flags.StringVar(&o.tokenFile, "token-file", "", "`FILE` with the access token of the bot, or - for standard input")
-	flags.StringSliceVar(&o.repositories, repositoryFlag, nil, "work on this repository (`OWNER/NAME`); may be given several times")
-	flags.StringVar(&o.owner, "owner", "", "whose repositories they are (`NAME`, default: the owner of the first)")
+	flags.StringSliceVar(&o.repositories, repositoryFlag, nil, "give this repository labels and a webhook (`OWNER/NAME`); may be given several times. On GitLab these are worked on, on GitHub and Gitea all of their owner in which the bot is assigned")
 	flags.StringVar(&o.provider, "provider", "", "whose model: anthropic, openai, gemini, script or none")
 	flags.StringVar(&o.model, "model", "", "`NAME` of the model")
 	flags.StringVar(&o.baseURL, "base-url", "", "address of the model's API, if it is not the provider's own (`URL`)")

@@ -268,9 +268,6 @@ func (i *interview) checkRepositories(ctx context.Context, answer string, all []
 	if err != nil {
 		return err
 	}
-	if i.owner != "" && i.kind.OneOwner() && !strings.EqualFold(i.owner, owner) {
-		return task.Errorf(task.Usage, "%s is not a repository of %s", names[0], i.owner).WithHint("leave out --owner, or name repositories of that owner")
-	}
 	var checks []connect.RepositoryCheck
 	var first error
 	for _, name := range names {
@@ -287,7 +284,7 @@ func (i *interview) checkRepositories(ctx context.Context, answer string, all []
 	if first != nil {
 		return first
 	}
-	i.checks, i.answers.Owner, i.answers.Repositories = checks, cmp.Or(i.owner, owner), nil
+	i.checks, i.answers.Owner, i.answers.Repositories = checks, owner, nil
 	for _, check := range checks {
 		i.answers.Repositories = append(i.answers.Repositories, check.Name)
 	}

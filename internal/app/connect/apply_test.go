@@ -380,7 +380,7 @@ func TestAWebhookThatDoesNotArrive(t *testing.T) {
 	if left := h.forge.HookURLs("team/app"); len(left) > 0 {
 		t.Errorf("the webhook stays: %v", left)
 	}
-	h.wantStep("delivery", connect.LeftOut, "ALLOWED_HOST_LIST")
+	h.wantStep("delivery", connect.LeftOut, "ALLOWED_HOST_LIST = external,127.0.0.1 ")
 	h.wantStep("delivery", connect.LeftOut, "polling")
 }
 

@@ -265,11 +265,19 @@ func (w *work) deliver(ctx context.Context, f Forge, hook recordedHook, received
 func (w *work) reachHint() string {
 	switch w.kind.Forge {
 	case task.Gitea:
-		return "allow the host of the server in app.ini of Gitea ([webhook] ALLOWED_HOST_LIST = external,private or loopback) and let it reach the address, then run toryo init again"
+		return "let Gitea reach the address: in its app.ini, in the section [webhook], set ALLOWED_HOST_LIST = external," + allowedHost(w.answers.HookBase) + " and start Gitea again, then run toryo init again"
 	case task.GitLab:
 		return "let GitLab reach the address (for one of your own: Admin, Settings, Network, Outbound requests: allow requests to the local network from webhooks), then run toryo init again"
 	}
 	return "let " + w.kind.Title + " reach the address from the internet, then run toryo init again"
+}
+
+// allowedHost is what Gitea has to be told about an address: its host.
+func allowedHost(address string) string {
+	if parsed, err := url.Parse(address); err == nil && parsed.Hostname() != "" {
+		return parsed.Hostname()
+	}
+	return address
 }
 
 // withdrawHook removes a webhook that does not arrive. One that was there before stays.

@@ -47,7 +47,7 @@ type Kind struct {
 var Kinds = []Kind{
 	{
 		Forge: task.GitHub, Title: "GitHub", URL: "https://github.com", tokenPage: "/settings/personal-access-tokens/new",
-		Needs:  "contents, issues, pull requests and commit statuses: read and write; checks and actions: read; webhooks: read and write, for the webhook",
+		Needs:  "contents, issues, pull requests and commit statuses: read and write; actions: read; and for the webhook, webhooks: read and write, of an account with the role Admin in the repository",
 		events: github.WebhookEvents, signed: github.SignedWebhook, parse: github.ParseWebhook,
 	},
 	{
