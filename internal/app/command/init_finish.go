@@ -191,11 +191,6 @@ func (i *interview) askStart(ctx context.Context) error {
 	case i.busy:
 		i.say("  ! A server runs at %s: stop it and start it again, so that it reads the new configuration.", i.at.loaded.Server.Addr)
 		return nil
-	case i.owned != "" && (i.start == answerYes || i.start == answerOnce):
-		return task.Errorf(task.Usage, "--start: %s", i.ownedText()).WithHint("leave it out, and start the server as that user, or the service")
-	case i.owned != "":
-		i.say("  ! %s\n    The server is not started here: start it as that user, or the service.", i.ownedText())
-		return nil
 	case i.start == "" && !i.canAsk():
 		return nil
 	}
@@ -301,6 +296,13 @@ func (o *setup) carryOn(ctx context.Context, i *interview) error {
 	if o.dryRun {
 		o.say("Nothing was changed.")
 		return o.print(result)
+	}
+	if i.owned != "" && i.begin != answerNo {
+		// What follows makes the database, and is the first that only that user may read.
+		if err := o.become(i.at.data); err != nil {
+			return err
+		}
+		o.say("The server runs as %s, whose data directory it is.", i.owned)
 	}
 	loaded, report := config.Load(i.at.file, o.Environ, i.at.over)
 	if err := report.Err(); err != nil {

@@ -101,7 +101,7 @@ func (o *setup) followIssue(ctx context.Context, running site.Instance, i *inter
 	unseen := time.NewTimer(seenAfter * running.Config.SyncInterval)
 	defer unseen.Stop()
 	o.say("Following %s", issue.URL)
-	if i.kind.Forge != "" {
+	if i.kind.Forge != "" && !i.answers.Webhook {
 		o.say("  Without a webhook the forge is asked every %s, so that the first step may take that long.", running.Config.SyncInterval)
 	}
 	f := &following{interview: i, running: running, issue: issue}
