@@ -54,7 +54,7 @@ func TestSecretOfAWebhookIsNotShown(t *testing.T) {
 	slog.New(slog.NewTextHandler(&log, nil)).Info("a webhook", "post", post)
 	sent := errors.New(`refused by toryo.example: {"secret": "very\"secret", "other": "header of-the-test"} very"secret very%22secret correct-horse`)
 	hidden := post.Hide(sent, "header of-the-test", "")
-	failed := Call{What: "create a webhook"}.Failure(&http.Response{StatusCode: 422}, hidden)
+	failed := Call{What: "create a webhook"}.Failure(&http.Response{StatusCode: http.StatusUnprocessableEntity}, hidden)
 	for _, text := range []string{log.String(), fmt.Sprint(post), fmt.Sprintf("%+v %#v", post, post), hidden.Error(), failed.Error()} {
 		if strings.Contains(text, "very") || strings.Contains(text, "correct-horse") || strings.Contains(text, "of-the-test") || !strings.Contains(text, "toryo.example") {
 			t.Errorf("shown is %s", text)

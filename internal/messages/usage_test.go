@@ -26,6 +26,12 @@ var (
 // the constants of a type, or the codes themselves.
 var built = map[string][]string{
 	"citation.":       {"review.CitationState"},
+	"connect.from.":   {"file", "variable", "app", "none"},
+	"connect.hook.":   {"good", "none", "off", "events", "failed", "hidden", "app", "unknown"},
+	"connect.needs.":  {"github", "gitlab", "gitea"},
+	"connect.right.":  {"forge.Right"},
+	"connect.state.":  {"forge.RightState"},
+	"connect.step.":   {"done", "unchanged", "left_out"},
 	"event.":          {"store.BoardEventKind"},
 	"finding.":        {"task.FindingKind"},
 	"fix.":            {"task.Reason"},

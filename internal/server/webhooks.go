@@ -52,6 +52,8 @@ type Webhooks struct {
 	bodies  *limit.InFlight // of those whose signature was not checked yet
 	mu      sync.Mutex
 	refused map[task.Forge]time.Time // when one that was refused was last noted
+
+	expected map[task.Forge]*expectation // see Expect
 }
 
 // keepReceived is how many of the last webhooks of each forge are kept.
@@ -116,7 +118,7 @@ func webhookPath(of task.Forge) string { return webhookFolder + string(of) }
 func (w *Webhooks) receive(to http.ResponseWriter, r *http.Request, of task.Forge) {
 	delivery, digest, err := w.read(to, r, of)
 	if err == nil {
-		err = w.handle(r.Context(), delivery, digest)
+		err = w.take(r.Context(), of, delivery, digest)
 	}
 	status := http.StatusNoContent
 	if err != nil {
@@ -151,6 +153,10 @@ const longestPath = 200
 func (w *Webhooks) refuse(to http.ResponseWriter, r *http.Request) {
 	sender, path := senderOf(r.Header), textfmt.Shorten(forge.Clean(r.URL.Path), longestPath)
 	meant := task.Forge(strings.TrimPrefix(r.URL.Path, webhookFolder))
+	if r.Method == http.MethodPost && w.expecting(meant) != nil {
+		w.receive(to, r, meant)
+		return
+	}
 	if _, taken := w.Forges[meant]; taken { // by another method than POST
 		to.Header().Set("Allow", http.MethodPost)
 		w.answer(to, r, wire.Problem{
@@ -214,7 +220,7 @@ func senderOf(header http.Header) task.Forge {
 // what is held before the signature is checked is bounded, over all requests. Digest
 // tells the body from others.
 func (w *Webhooks) read(to http.ResponseWriter, r *http.Request, of task.Forge) (delivery forge.Delivery, digest string, err error) {
-	hook := w.Forges[of]
+	hook := w.hookOf(of)
 	if hook.Secret == "" {
 		return forge.Delivery{}, "", task.Errorf(task.Unauthorized, "no secret is set for webhooks of %s", of)
 	}

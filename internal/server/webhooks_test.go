@@ -88,9 +88,14 @@ func newWebhooks(seen store.Deliveries, changes follower) (*server.Webhooks, htt
 	if record, is := changes.(*heard); is {
 		hooks.Count = record.Count
 	}
+	return hooks, muxOf(hooks)
+}
+
+// muxOf answers webhooks at their paths.
+func muxOf(hooks *server.Webhooks) http.Handler {
 	mux := http.NewServeMux()
 	hooks.Register(mux)
-	return hooks, mux
+	return mux
 }
 
 func openStore(t testing.TB) store.Store {

@@ -17,7 +17,7 @@ import (
 // furnished is a house with something on every page.
 func furnished(t testing.TB) (h *house, paths map[string]string) {
 	t.Helper()
-	h = newSteeredHouse(t, withReviews(t))
+	h = newSteeredHouse(t, withReviews(t), withConnections(connectable()))
 	h.repository(t)
 	_, err := h.board.EnsureUser(t.Context(), "bob", forge.WriteAccess)
 	must(t, err)
@@ -47,7 +47,8 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 		"reviews": "/reviews", "review": "/reviews/" + about.ID, "context": "/threads/" + thread.ID + "/context?input=hello",
 		"issue": "/board/team/app/issues/1", "pull": "/board/team/app/pulls/2", "changes": "/board/team/app/pulls/2?tab=changes",
 		"line": "/board/team/app/pulls/2?at=new:4:gate.go", "task": "/tasks/" + string(one.ID), "settings": "/settings", "webhooks": "/settings/webhooks",
-		"people": "/settings/people", "configuration": "/settings/configuration", "audit": "/settings/audit", "nothing": "/nothing",
+		"connect": "/connect",
+		"people":  "/settings/people", "configuration": "/settings/configuration", "audit": "/settings/audit", "nothing": "/nothing",
 		"docs": "/docs", "docs-page": "/docs/environments", "docs-forges": "/docs/forges", "docs-search": "/docs/search?q=sandbox", "docs-nothing": "/docs/search?q=zzzz",
 	}
 }

@@ -20,6 +20,7 @@ type homeStore interface {
 	ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.Task, error)
 	ListAgents(ctx context.Context) ([]store.Agent, error)
 	Spent(ctx context.Context, id task.ID, at time.Time) (ofTask, ofDay store.Amount, err error)
+	ListBoardRepositories(ctx context.Context) ([]store.BoardRepository, error)
 }
 
 // homeList is how many tasks a list on the home page shows.
@@ -43,6 +44,7 @@ type homeView struct {
 	budget                                                   Budget
 	waits                                                    []Wait
 	faults                                                   []Fault
+	lacks                                                    Lacks // what is not connected yet
 	since                                                    string
 }
 
@@ -113,6 +115,9 @@ func (p *Pages) showHome(r *http.Request, v visit) (templ.Component, error) {
 	}
 	view.agents = agentViews(now.agents, view.running)
 	if _, view.spent, err = p.Store.Spent(ctx, "", v.now); err != nil {
+		return nil, err
+	}
+	if view.lacks, err = p.lacks(ctx, v); err != nil {
 		return nil, err
 	}
 	return homePage(v, view), nil

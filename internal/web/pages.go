@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -63,6 +64,8 @@ type Options struct {
 	Provider access.Provider
 	// Settings is what the settings page shows of the installation.
 	Settings Settings
+	// Connecting connects forges and models; nil means that nobody can on the pages.
+	Connecting Connecting
 	// LookEvery is how often the database is asked for news while someone looks
 	// at a live page; 0 means a fitting interval.
 	LookEvery time.Duration
@@ -73,6 +76,7 @@ type Pages struct {
 	Options
 	accounts access.Accounts
 	links    links
+	apps     appAttempts
 	live     *watchers
 	failures *rate.Limiter // of sign-ins that are in the audit log
 	handler  http.Handler
@@ -101,6 +105,9 @@ func New(options Options) *Pages {
 	p.registerTasks(mux)
 	p.registerReceipts(mux)
 	p.registerSettings(mux)
+	if options.Connecting != nil {
+		p.registerConnect(mux)
+	}
 	if options.Board != nil {
 		p.registerBoard(mux)
 	}
@@ -128,7 +135,15 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.Se
 // policy confines what a page can do: nothing comes from elsewhere, no script or
 // style stands in the page itself, and no other site can put it into a frame.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	formPolicy + "; base-uri 'none'; frame-ancestors 'none'"
+
+// formPolicy says where forms go.
+const formPolicy = "form-action 'self'"
+
+// policyWithForm is the policy of a page from which a form goes to another server too.
+func policyWithForm(origin string) string {
+	return strings.Replace(policy, formPolicy, formPolicy+" "+origin, 1)
+}
 
 func confined(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

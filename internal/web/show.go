@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/textfmt"
@@ -71,4 +72,34 @@ func contextTitle(v visit, then bool) string {
 		return v.t("chat.sent")
 	}
 	return v.t("chat.context")
+}
+
+// needed reports whether Toryo does not work without a right.
+func needed(right forge.Right) bool {
+	for _, one := range forge.NeededRights {
+		if one.Right == right {
+			return one.Required
+		}
+	}
+	return false
+}
+
+// rightBadge is the colour of the state of a right.
+func rightBadge(check forge.RightCheck) string {
+	switch {
+	case check.State == forge.RightGiven:
+		return "ok"
+	case check.State == forge.RightMissing && needed(check.Right):
+		return "bad"
+	default:
+		return "wait"
+	}
+}
+
+// stepBadge is the colour of what became of a step.
+func stepBadge(state string) string {
+	if state == "left_out" {
+		return "wait"
+	}
+	return "ok"
 }

@@ -97,7 +97,12 @@ func (p *Pages) stillSignedIn(r *http.Request) bool {
 
 // changes is a connection that says only that the page is out of date.
 func (p *Pages) changes(name func(*http.Request) (string, look, error)) http.HandlerFunc {
-	return p.signedIn(access.Viewer, func(w http.ResponseWriter, r *http.Request, v visit) {
+	return p.changesFor(access.Viewer, name)
+}
+
+// changesFor is changes for those who have the role.
+func (p *Pages) changesFor(role access.Role, name func(*http.Request) (string, look, error)) http.HandlerFunc {
+	return p.signedIn(role, func(w http.ResponseWriter, r *http.Request, v visit) {
 		topic, see, err := name(r)
 		if err != nil {
 			p.fail(w, r, v, err)

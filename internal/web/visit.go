@@ -31,6 +31,7 @@ type visit struct {
 	now      time.Time
 	board    bool // there is one
 	reviews  bool
+	connect  bool // forges and models can be connected on a page
 	version  string
 	provider string // where people can sign in too; empty if there is none
 }
@@ -69,7 +70,7 @@ func (v visit) reasonOrCode(reason task.Reason) string {
 // stranger is a visit of someone who is not signed in.
 func (p *Pages) stranger(r *http.Request) visit {
 	v := visit{
-		language: languageOf(r), theme: themeOf(r), path: comeBack(r), now: p.Now(), board: p.Board != nil, reviews: p.Reviews != nil, version: p.Version,
+		language: languageOf(r), theme: themeOf(r), path: comeBack(r), now: p.Now(), board: p.Board != nil, reviews: p.Reviews != nil, connect: p.Connecting != nil, version: p.Version,
 	}
 	if p.Provider != nil {
 		v.provider = p.Provider.Name()

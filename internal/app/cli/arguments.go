@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // examples show what may stand in the place of an argument.
@@ -29,7 +31,7 @@ func Arguments(c *cobra.Command) []string {
 	rest = withValue.ReplaceAllString(optional.ReplaceAllString(rest, ""), "")
 	var names []string
 	for _, word := range strings.Fields(rest) {
-		if word = strings.TrimSuffix(word, "..."); word != "" && !strings.HasPrefix(word, "-") {
+		if word = strings.TrimSuffix(word, "..."); word != "" && word != "|" && !strings.HasPrefix(word, "-") {
 			names = append(names, word)
 		}
 	}
@@ -38,6 +40,9 @@ func Arguments(c *cobra.Command) []string {
 
 // WrongArguments says what is wrong with the arguments of a command that has refused them.
 func WrongArguments(c *cobra.Command, args []string, refused error) error {
+	if _, plain := task.AsError(refused); plain {
+		return refused // the command says it itself
+	}
 	required := Arguments(c)
 	if c.HasSubCommands() && len(required) == 0 {
 		return refused // it names the command that does not exist

@@ -337,29 +337,7 @@ func (o *setup) installer(at place, report func(connect.Step)) *connect.Installe
 
 // opener makes adapters for forges that need not be configured yet.
 func (o *setup) opener(c config.Config) connect.Opener {
-	return func(target connect.Target) (connect.Forge, error) {
-		switch target.Forge {
-		case task.GitHub:
-			if target.Token != "" || target.URL != c.GitHub.URL { // else an App acts as the bot
-				c.GitHub = config.GitHub{Token: target.Token}
-			}
-			c.GitHub.URL = target.URL
-		case task.GitLab:
-			c.GitLab.URL, c.GitLab.Token = target.URL, target.Token
-		case task.Gitea:
-			c.Gitea.URL, c.Gitea.Token = target.URL, target.Token
-		}
-		made, err := o.open(c, target.Forge)
-		if err != nil {
-			return nil, err
-		}
-		able, is := made.(connect.Forge)
-		if !is {
-			return nil, task.Errorf(task.Unsupported, "repositories on %s cannot be set up by toryo init", target.Forge).
-				WithHint("see docs/forges.md for what to do by hand")
-		}
-		return able, nil
-	}
+	return connect.Adapters(c, o.open)
 }
 
 // importToBoard puts a repository on the board, unless it is there.

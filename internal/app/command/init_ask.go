@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,13 +126,9 @@ func (o *setup) answer(ctx context.Context, q initQuestion) (string, error) {
 	}
 	for {
 		text, err := o.prompt(ctx, q)
-		if err != nil {
-			return "", err
-		}
-		if text == "" {
-			text = q.usual
-		}
 		switch {
+		case err != nil:
+			return "", err
 		case text == "" && q.optional:
 			return "", nil
 		case text == "":
@@ -182,19 +179,25 @@ func named(flag string, err error) error {
 	return fmt.Errorf("--%s: %w", flag, err)
 }
 
-// prompt asks once.
+// prompt asks once. Enter means what is usual.
 func (o *setup) prompt(ctx context.Context, q initQuestion) (string, error) {
 	text := q.text
 	if q.usual != "" {
 		text += " [" + q.usual + "]"
 	}
 	fmt.Fprintf(o.shown(), "%s: ", strings.Map(cli.Visible, text))
-	if !q.hidden {
-		return o.typed(ctx, o.terminal.line)
+	read := o.terminal.line
+	if q.hidden {
+		read = o.terminal.hidden
 	}
-	typed, err := o.typed(ctx, o.terminal.hidden)
-	fmt.Fprintln(o.shown())
-	return typed, err
+	answer, err := o.typed(ctx, read)
+	if q.hidden {
+		fmt.Fprintln(o.shown()) // the line break was not shown either
+	}
+	if err != nil {
+		return "", err
+	}
+	return cmp.Or(answer, q.usual), nil
 }
 
 // confirm asks whether to go on, and fails if not. Usual is what Enter means.

@@ -124,25 +124,19 @@ const maxProblem = 300
 
 // askFirstIssue offers a first issue in the first repository.
 func (i *interview) askFirstIssue(ctx context.Context) error {
-	if len(i.answers.Repositories) == 0 || i.firstIssue == answerNo || i.dryRun || i.firstIssue == answerOffer && (!i.canAsk() || i.answers.Model.Provider == "") {
-		return nil
-	}
-	repository := i.answers.Repositories[0]
-	had, err := i.installer(i.at, nil).HadFirstIssue(i.answers.Forge, repository)
-	if err != nil || had && i.firstIssue == answerOffer {
+	if wanted, err := i.wantsFirstIssue(); err != nil || !wanted {
 		return err
 	}
+	repository := i.answers.Repositories[0]
 	suggested, found, err := i.suggestion(ctx, repository)
+	if err == nil && !found {
+		err = task.Errorf(task.NotFound, "nothing in %s looks like a good first issue", repository).WithHint("assign one of yours to %s", i.answers.Bot)
+	}
 	switch {
 	case err != nil && i.firstIssue == answerYes:
 		return err
 	case err != nil:
 		i.say("  ! No first issue: %s", oneLineOf(err))
-		return nil
-	case !found && i.firstIssue == answerYes:
-		return task.Errorf(task.NotFound, "nothing in %s looks like a good first issue", repository).WithHint("leave out --first-issue, and assign one of yours to %s", i.answers.Bot)
-	case !found:
-		i.say("  Nothing in %s looks like a good first issue: assign one of yours to %s.", repository, i.answers.Bot)
 		return nil
 	}
 	i.say("A good first issue in %s: %q\n  because %s. It would say:", repository, suggested.Title, suggested.Why)
@@ -158,6 +152,22 @@ func (i *interview) askFirstIssue(ctx context.Context) error {
 		i.suggest = &suggested
 	}
 	return err
+}
+
+// wantsFirstIssue reports whether there may be a first issue: one is wanted, or it can be asked
+// whether it is, there is a model for it, and there was none before.
+func (i *interview) wantsFirstIssue() (bool, error) {
+	if len(i.answers.Repositories) == 0 || i.firstIssue == answerNo || i.dryRun {
+		return false, nil
+	}
+	if i.firstIssue == answerYes {
+		return true, nil
+	}
+	if !i.canAsk() || i.answers.Model.Provider == "" {
+		return false, nil
+	}
+	had, err := i.installer(i.at, nil).HadFirstIssue(i.answers.Forge, i.answers.Repositories[0])
+	return !had, err
 }
 
 // suggestion looks through the repository as the forge has it. For the board that is what is

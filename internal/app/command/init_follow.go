@@ -35,10 +35,15 @@ func (o *setup) startAndFollow(ctx context.Context, c config.Config, i *intervie
 	defer stop()
 	p := o.Program
 	p.Stdout = o.shown()
+	var err error
+	if p.Started, err = startedBy(&o.settings, "up"); err != nil {
+		return err
+	}
+	p.Started.Given = p.Started.File // as init reads it
 	if o.terminal != nil && !o.json {
 		c.Log.Level = "error" // what happens is shown in words; toryo up shows the log
 	}
-	err := o.serve(ctx, p, c, "up", func(ctx context.Context, running site.Instance) error {
+	err = o.serve(ctx, p, c, "up", func(ctx context.Context, running site.Instance) error {
 		if err := invite(ctx, p.Stdout, running); err != nil {
 			return err
 		}
@@ -55,8 +60,8 @@ func (o *setup) startAndFollow(ctx context.Context, c config.Config, i *intervie
 				stop() // the server as well
 				return err
 			}
-			if working.Err() != nil { // interrupted: nothing runs any more
-				return nil
+			if working.Err() != nil {
+				return nil //nolint:nilerr // interrupted: nothing runs any more
 			}
 			if err != nil {
 				o.say("! %s", oneLineOf(err))

@@ -3,6 +3,7 @@ package command
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 // dryRun says what would be done for an installation at a place.
 func (n *newcomer) dryRun(place ...string) summary {
 	n.Helper()
-	n.place = append(place, "--addr", n.addr)
+	n.place = slices.Concat(place, []string{"--addr", n.addr})
 	if err := n.run(nil, n.flags("--dry-run", "--json")...); err != nil {
 		n.Fatalf("%v\n%s", err, n.shown.String())
 	}

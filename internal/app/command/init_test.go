@@ -31,7 +31,7 @@ import (
 
 const (
 	initBot   = "toryo-bot"
-	initToken = "t0k3n-t0k3n-t0k3n" //nolint:gosec // of a forge in memory
+	initToken = "t0k3n-t0k3n-t0k3n"
 )
 
 // newcomer runs toryo init in a folder, on a Gitea in memory.
@@ -130,7 +130,7 @@ func (n *newcomer) parse(o *setup, flags []string) error {
 // flags answer every question.
 func (n *newcomer) flags(more ...string) []string {
 	n.Helper()
-	file := filepath.Join(n.T.TempDir(), "token")
+	file := filepath.Join(n.TempDir(), "token")
 	if err := os.WriteFile(file, []byte(initToken+"\n"), 0o600); err != nil {
 		n.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestInitByQuestions(t *testing.T) {
 func TestInitIsInterruptedAnywhere(t *testing.T) {
 	t.Parallel()
 	lines := []string{"gitea", "URL", initToken, "team/app", "auto", "none", "http://ADDR", "yes", "no", "yes"}
-	for count := range len(lines) {
+	for count := range lines {
 		t.Run(fmt.Sprint(count), func(t *testing.T) {
 			t.Parallel()
 			n := newNewcomer(t)

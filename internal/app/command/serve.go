@@ -1,12 +1,14 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/url"
 	"os/user"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -14,6 +16,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/site"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 type serveOptions struct {
@@ -54,6 +57,9 @@ func (o serveOptions) run(ctx context.Context, name string, ready site.WhenReady
 	if err != nil {
 		return err
 	}
+	if o.Started, err = startedBy(&o.settings, name); err != nil {
+		return err
+	}
 	return site.Serve(ctx, o.Program, loaded, name, func(ctx context.Context, running site.Instance) error {
 		o.settings.Warn(ctx, running.Report.Log)
 		if ready == nil {
@@ -61,6 +67,26 @@ func (o serveOptions) run(ctx context.Context, name string, ready site.WhenReady
 		}
 		return ready(ctx, running)
 	})
+}
+
+// startedBy says how a server is started again, by what it was told of its configuration.
+func startedBy(settings *cli.Settings, name string) (site.Started, error) {
+	given := settings.FileOrDefault()
+	full, err := filepath.Abs(cmp.Or(given, cli.DefaultFile))
+	if err != nil {
+		return site.Started{}, task.Wrap(task.BadConfig, err, "the configuration cannot be found")
+	}
+	started := site.Started{File: full, Given: given, Overrides: settings.Given(), Command: "toryo serve", OwnAgent: name == "up"}
+	if started.OwnAgent {
+		started.Command = "toryo up"
+	}
+	started.Command += " --config " + site.Quoted(full)
+	for _, flag := range []cli.Flag{cli.DataFlag, cli.AddrFlag, parallelFlag} {
+		if value := started.Overrides[flag.Key]; value != "" {
+			started.Command += " --" + flag.Name + " " + site.Quoted(value)
+		}
+	}
+	return started, nil
 }
 
 // runUp invites to the pages, works, and says what tasks wait for.

@@ -175,7 +175,7 @@ func Pause(p site.Program) *cobra.Command {
 resumed, on any agent. While everything is paused nothing is handed out. The file
 pause_signal in the folder of the contexts of a server pauses everything too, while it
 is there, and in that of an agent the tasks of that agent.`,
-		Args: func(_ *cobra.Command, args []string) error { return oneOrAll(args, everything) },
+		Args: func(c *cobra.Command, args []string) error { return oneOrAll(c, args, everything) },
 		RunE: func(c *cobra.Command, args []string) error {
 			if !everything {
 				return o.steer(c.Context(), args[0], (*wire.Client).PauseTask)
@@ -192,14 +192,15 @@ is there, and in that of an agent the tasks of that agent.`,
 }
 
 // oneOrAll wants either a task or --all. A shell leaves out what begins with #.
-func oneOrAll(args []string, everything bool) error {
+func oneOrAll(c *cobra.Command, args []string, everything bool) error {
 	switch {
 	case len(args) > 1:
 		return task.Errorf(task.Usage, "one task can be named, not %d", len(args))
 	case everything && len(args) == 1:
 		return task.Errorf(task.Usage, "a task and --all were given").WithHint("give one of them")
 	case !everything && len(args) == 0:
-		return task.Errorf(task.Usage, "no task is named").WithHint("name one, as 'team/app#3' or '#3' in quotes, or give --all for everything")
+		return task.Errorf(task.Usage, "%s needs TASK, such as team/app#3, or --all for everything", c.CommandPath()).
+			WithHint("'#3' needs quotes, since a shell takes it for a comment")
 	}
 	return nil
 }
@@ -212,7 +213,7 @@ func Resume(p site.Program) *cobra.Command {
 		Use:   "resume TASK | --all",
 		Short: "Resume a paused task, or everything",
 		Long:  "Resume a paused task, or everything. A task whose plan waits for approval is not\nresumed: see toryo tasks approve.",
-		Args:  func(_ *cobra.Command, args []string) error { return oneOrAll(args, everything) },
+		Args:  func(c *cobra.Command, args []string) error { return oneOrAll(c, args, everything) },
 		RunE: func(c *cobra.Command, args []string) error {
 			if !everything {
 				return o.steer(c.Context(), args[0], (*wire.Client).ResumeTask)

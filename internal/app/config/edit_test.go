@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -230,7 +231,7 @@ func TestEditCanBeTakenBack(t *testing.T) {
 				undo.Remove = append(undo.Remove, section)
 			}
 		}
-		if again, err := Edit(edited, changes); err != nil || string(again) != string(edited) {
+		if again, err := Edit(edited, changes); err != nil || !bytes.Equal(again, edited) {
 			t.Fatalf("setting the same again: %v\n%s", err, cmp.Diff(string(edited), string(again)))
 		}
 		if back, err := Edit(edited, undo); err != nil || string(back) != before {

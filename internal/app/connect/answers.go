@@ -2,6 +2,7 @@ package connect
 
 import (
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
@@ -15,6 +16,9 @@ type Answers struct {
 	Forge task.Forge
 	URL   string
 	Token Secret
+	// App is a GitHub App that acts as the bot, in place of a token; without an ID there is
+	// none.
+	App App
 	// Repositories get labels and a webhook. On the board the first is the name under which
 	// Import goes there.
 	Repositories []string
@@ -80,6 +84,9 @@ func (a Answers) settings(loaded config.Config) map[string]string {
 	switch a.Forge {
 	case task.GitHub, task.Gitea:
 		put(section+".owner", a.Owner)
+		if a.App.ID != 0 {
+			put("github.app_id", strconv.FormatInt(a.App.ID, 10))
+		}
 	case task.GitLab:
 		projects := a.Repositories
 		if sameHook(a.URL, loaded.GitLab.URL) { // those of another GitLab are not there
@@ -106,7 +113,8 @@ func (a Answers) obsolete(set map[string]string) []string {
 			keys = append(keys, key)
 		}
 	}
-	without(string(a.Forge)+".token_file", a.Token.Variable != "")
+	without(string(a.Forge)+".token_file", a.Token.Variable != "" || a.App.ID != 0)
+	without("github.app_installation_id", a.App.ID != 0) // of another App
 	replaced := a.Forge == task.GitHub && a.Token.Value != "" && !a.Token.Configured
 	for _, key := range []string{"github.app_id", "github.app_installation_id", "github.app_private_key_file"} {
 		without(key, replaced)

@@ -119,7 +119,10 @@ func (i *Installer) begin(answers Answers) (*work, error) {
 	if err := w.plan(); err != nil {
 		return nil, err
 	}
-	return w, w.check()
+	if err := w.check(); err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
 // do does something, unless it is a dry run, and reports it.

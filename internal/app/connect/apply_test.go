@@ -25,7 +25,7 @@ import (
 
 const (
 	bot   = "toryo-bot"
-	token = "t0k3n-t0k3n-t0k3n" //nolint:gosec // of a forge in memory
+	token = "t0k3n-t0k3n-t0k3n"
 )
 
 // installation is one that is being connected.

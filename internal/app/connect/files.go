@@ -64,7 +64,8 @@ func WriteWhole(path string, content []byte, mode fs.FileMode) (err error) {
 	}()
 	keepOwner(draft, path)
 	_, err = draft.Write(content)
-	if err = errors.Join(err, draft.Chmod(mode), draft.Sync(), draft.Close()); err != nil {
+	err = errors.Join(err, draft.Chmod(mode), draft.Sync(), draft.Close())
+	if err != nil {
 		return err
 	}
 	return os.Rename(draft.Name(), path)
@@ -147,7 +148,7 @@ func writeSecret(path, secret string) error {
 	if err := makeFolder(folder); err != nil {
 		return err
 	}
-	if err := os.Chmod(folder, 0o700); err != nil {
+	if err := os.Chmod(folder, 0o700); err != nil { //nolint:gosec // it is a folder
 		return task.Wrap(task.DataDir, err, "the folder of the secrets cannot be closed to others")
 	}
 	ignore := filepath.Join(folder, ignoreFile)

@@ -242,25 +242,23 @@ func (w *work) deliver(ctx context.Context, f Forge, hook recordedHook, received
 	if err != nil {
 		return "the webhook cannot be read: " + err.Error()
 	}
-	for _, one := range there {
-		if !sameHook(one.URL, hook.URL) {
-			continue
-		}
-		if err := f.TestHook(ctx, hook.Repository, one.ID); err != nil {
-			return "the forge could not deliver a test to " + hook.URL + ": " + err.Error()
-		}
-		limit := time.NewTimer(w.Wait)
-		defer limit.Stop()
-		select {
-		case <-received.Arrived():
-			return ""
-		case <-ctx.Done():
-			return "interrupted"
-		case <-limit.C:
-			return fmt.Sprintf("a test that the forge was asked to deliver to %s has not arrived in %s", hook.URL, w.Wait)
-		}
+	at := slices.IndexFunc(there, func(one forge.Hook) bool { return sameHook(one.URL, hook.URL) })
+	if at < 0 {
+		return "the forge does not have the webhook that it was given"
 	}
-	return "the forge does not have the webhook that it was given"
+	if err := f.TestHook(ctx, hook.Repository, there[at].ID); err != nil {
+		return "the forge could not deliver a test to " + hook.URL + ": " + err.Error()
+	}
+	limit := time.NewTimer(w.Wait)
+	defer limit.Stop()
+	select {
+	case <-received.Arrived():
+		return ""
+	case <-ctx.Done():
+		return "interrupted"
+	case <-limit.C:
+		return fmt.Sprintf("a test that the forge was asked to deliver to %s has not arrived in %s", hook.URL, w.Wait)
+	}
 }
 
 // reachHint is what to do about webhooks that do not arrive.

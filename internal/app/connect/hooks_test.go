@@ -16,10 +16,10 @@ import (
 // hookURL is where the webhooks of the installation lead.
 func (h *installation) hookURL() string { return connect.HookURL("http://"+h.addr, task.Gitea) }
 
-// hadHook lets a repository have a webhook with our address, and a secret that nobody here knows.
-func (h *installation) hadHook(repository string) {
+// hadHook lets team/app have a webhook with our address, and a secret that nobody here knows.
+func (h *installation) hadHook() {
 	h.Helper()
-	if _, err := h.forge.As(token).CreateHook(h.Context(), repository, forge.HookPost{URL: h.hookURL(), Secret: "of somebody else"}); err != nil {
+	if _, err := h.forge.As(token).CreateHook(h.Context(), "team/app", forge.HookPost{URL: h.hookURL(), Secret: "of somebody else"}); err != nil {
 		h.Fatal(err)
 	}
 }
@@ -54,7 +54,7 @@ func (h *installation) edits() int {
 func TestAWebhookThatWasThere(t *testing.T) {
 	t.Parallel()
 	whole := newInstallation(t)
-	whole.hadHook("team/app")
+	whole.hadHook()
 	before := len(whole.forge.Written())
 	whole.apply()
 	whole.wantSigned()
@@ -67,7 +67,7 @@ func TestAWebhookThatWasThere(t *testing.T) {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			t.Parallel()
 			h := newInstallation(t)
-			h.hadHook("team/app")
+			h.hadHook()
 			ctx, kill := context.WithCancel(t.Context())
 			h.forge.After = func(number int, _ string) error {
 				if number == before+at+1 {
@@ -100,7 +100,7 @@ func TestAWebhookThatWasThere(t *testing.T) {
 func TestAWebhookThatCouldNotBeChanged(t *testing.T) {
 	t.Parallel()
 	h := newInstallation(t)
-	h.hadHook("team/app")
+	h.hadHook()
 	h.forge.After = func(_ int, what string) error {
 		if strings.HasPrefix(what, "edit webhook") {
 			return &forge.Error{Err: task.Errorf(task.Unavailable, "not now"), Status: 503}
@@ -123,7 +123,7 @@ func TestAWebhookThatCouldNotBeChanged(t *testing.T) {
 func TestAWebhookThatIsThereTwice(t *testing.T) {
 	t.Parallel()
 	h := newInstallation(t)
-	h.hadHook("team/app")
+	h.hadHook()
 	h.forge.Stuck = true
 	h.apply()
 	h.wantStep("webhook of team/app", connect.LeftOut, "cannot be deleted")

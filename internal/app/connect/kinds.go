@@ -8,6 +8,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge/github"
 	"github.com/toryo-dev/toryo/internal/forge/gitlab"
 	"github.com/toryo-dev/toryo/internal/redact"
+	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -69,6 +70,14 @@ func KindOf(name task.Forge) Kind {
 		}
 	}
 	return Kind{}
+}
+
+// Events are those of webhooks that we know what to do with.
+func (k Kind) Events() forge.WebhookEvents { return k.events }
+
+// Webhook says how a delivery is read that is signed with a secret.
+func (k Kind) Webhook(secret redact.Secret) server.Webhook {
+	return server.Webhook{Signed: k.signed, Parse: k.parse, Secret: secret.Reveal()}
 }
 
 // TokenPage is where people make a token on the forge at an address.

@@ -45,7 +45,7 @@ func TestRootGivesWhatItMakesToTheServer(t *testing.T) {
 			return err
 		}
 		seen++
-		if is := info.Sys().(*syscall.Stat_t); is.Uid != server || is.Gid != server { //nolint:forcetypeassert // it is, on Linux
+		if is := info.Sys().(*syscall.Stat_t); is.Uid != server || is.Gid != server {
 			t.Errorf("%s belongs to %d:%d", path, is.Uid, is.Gid)
 		}
 		return nil
@@ -57,7 +57,7 @@ func TestRootGivesWhatItMakesToTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if is := info.Sys().(*syscall.Stat_t); is.Uid != 0 || is.Gid != group || info.Mode().Perm() != 0o640 { //nolint:forcetypeassert // it is, on Linux
+	if is := info.Sys().(*syscall.Stat_t); is.Uid != 0 || is.Gid != group || info.Mode().Perm() != 0o640 {
 		t.Errorf("the configuration belongs to %d:%d and is %s", is.Uid, is.Gid, info.Mode())
 	}
 	if got := connect.OtherOwner(data); got != "#61001" {
@@ -90,7 +90,7 @@ func TestWriteWholeKeepsTheGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if is := info.Sys().(*syscall.Stat_t); int(is.Gid) != group { //nolint:forcetypeassert // it is, on Linux
+		if is := info.Sys().(*syscall.Stat_t); int(is.Gid) != group {
 			t.Errorf("the group was %d and is %d", group, is.Gid)
 		}
 	}

@@ -29,6 +29,8 @@ func (w *work) plan() error {
 	}{
 		{section + ".token_file", section + "-token", w.answers.Token},
 		{"llm.api_key_file", "llm-api-key", w.answers.Model.Key},
+		{appKeyFile, "github-app-key", Secret{Value: w.answers.App.PrivateKey}},
+		{"github.webhook_secret_file", "github-webhook-secret", Secret{Value: w.answers.App.WebhookSecret}},
 	} {
 		if err := w.planSecret(one.key, one.file, one.secret); err != nil {
 			return err
@@ -161,6 +163,8 @@ func (w *work) checkSecrets(after config.Config, report config.Report) error {
 		{section + ".token", w.answers.Token, TokenOf(after, w.answers.Forge)},
 		{section + ".webhook_secret", Secret{Value: w.secret}, WebhookSecretOf(after, w.answers.Forge)},
 		{"llm.api_key", w.answers.Model.Key, after.LLM.APIKey},
+		{"github.app_private_key", Secret{Value: w.answers.App.PrivateKey}, after.GitHub.AppPrivateKey},
+		{"github.webhook_secret", Secret{Value: w.answers.App.WebhookSecret}, after.GitHub.WebhookSecret},
 	} {
 		if one.want.Value == "" || one.want.Variable != "" || one.want.Value == one.inForce {
 			continue

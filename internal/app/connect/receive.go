@@ -93,3 +93,26 @@ func (r *receiver) Close() {
 	_ = r.web.Close() // what is under way is of no use any more
 	r.running.Stop()
 }
+
+// Watch waits for webhooks at a server that runs in this process.
+func Watch(hooks *server.Webhooks) Receive {
+	return func(_ context.Context, kind Kind, secret redact.Secret) (Receiver, error) {
+		arrived, stop, err := hooks.Expect(kind.Forge, kind.Webhook(secret))
+		if err != nil {
+			return nil, err
+		}
+		return watched{arrived, stop}, nil
+	}
+}
+
+// watched is a delivery that a running server waits for.
+type watched struct {
+	arrived <-chan struct{}
+	stop    func()
+}
+
+// Arrived implements [Receiver].
+func (w watched) Arrived() <-chan struct{} { return w.arrived }
+
+// Close implements [Receiver].
+func (w watched) Close() { w.stop() }

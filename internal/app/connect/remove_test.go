@@ -24,7 +24,7 @@ func killedAfter(t *testing.T, installer *connect.Installer, steps int, run func
 		report(step)
 	}
 	defer func() {
-		switch recover() { //nolint:errorlint // it is what was panicked with
+		switch recover() {
 		case nil:
 		case errKilled:
 			killed = true

@@ -186,34 +186,42 @@ var sourceEndings = []string{".go", ".py", ".js", ".ts", ".tsx", ".jsx", ".java"
 // skippedFolders have the code of others, or none.
 var skippedFolders = []string{"node_modules", "vendor", "third_party", "dist", "build", "target", "testdata", "__pycache__"}
 
-// searchSources shows source files in the order of their names until one is enough.
+// sourceSearch shows source files in the order of their names until one is enough.
+type sourceSearch struct {
+	files  fs.FS
+	enough func(name string, content []byte) bool
+	left   int // how many files and folders may be looked at
+}
+
 func searchSources(files fs.FS, enough func(name string, content []byte) bool) {
-	left := maxSearched
-	var walk func(folder string, depth int) bool
-	walk = func(folder string, depth int) bool {
-		entries, err := fs.ReadDir(files, folder)
-		if err != nil {
-			return false
-		}
-		for _, entry := range entries {
-			name := path.Join(folder, entry.Name())
-			if left--; left < 0 {
-				return true
-			}
-			switch {
-			case entry.IsDir():
-				if depth < maxDepth && !strings.HasPrefix(entry.Name(), ".") && !slices.Contains(skippedFolders, entry.Name()) && walk(name, depth+1) {
-					return true
-				}
-			case slices.Contains(sourceEndings, path.Ext(name)) && plainName(name):
-				if content, err := workdir.ReadFile(files, name, maxSource); err == nil && enough(name, content) {
-					return true
-				}
-			}
-		}
+	search := sourceSearch{files, enough, maxSearched}
+	search.folder(".", 0)
+}
+
+// folder looks through a folder, and reports whether it was enough.
+func (s *sourceSearch) folder(at string, depth int) bool {
+	entries, err := fs.ReadDir(s.files, at)
+	if err != nil {
 		return false
 	}
-	walk(".", 0)
+	for _, entry := range entries {
+		if s.left--; s.left < 0 || s.entry(path.Join(at, entry.Name()), entry, depth) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *sourceSearch) entry(name string, entry fs.DirEntry, depth int) bool {
+	if entry.IsDir() {
+		skipped := strings.HasPrefix(entry.Name(), ".") || slices.Contains(skippedFolders, entry.Name())
+		return depth < maxDepth && !skipped && s.folder(name, depth+1)
+	}
+	if !slices.Contains(sourceEndings, path.Ext(name)) || !plainName(name) {
+		return false
+	}
+	content, err := workdir.ReadFile(s.files, name, maxSource)
+	return err == nil && s.enough(name, content)
 }
 
 // plainName reports whether a name can stand in the text of an issue as it is.

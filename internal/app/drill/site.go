@@ -49,7 +49,7 @@ const work = `sleep 0.$((RANDOM % 10)); until mkdir -p done && echo "task $1" >"
 // reviewDelay is how long after its last commit a pull request is reviewed: soon, for how long the
 // drill is, so that reviews are among what is broken.
 func (d Drill) reviewDelay() time.Duration {
-	return max(time.Second, (d.Lasts / 60).Round(time.Second))
+	return min(time.Minute, max(time.Second, (d.Lasts/60).Round(time.Second)))
 }
 
 // configuration is that of all processes but for what is said by flags.

@@ -242,13 +242,13 @@ func restoreCommand(c config.Config) (string, error) {
 func databaseCommand(c config.Config, command string) (string, error) {
 	arguments, err := postgres.Arguments(c.Database.URL.Reveal())
 	for _, one := range arguments {
-		command += " " + quoted(one)
+		command += " " + Quoted(one)
 	}
 	return command, err
 }
 
-// quoted is a word as a shell reads it.
-func quoted(word string) string {
+// Quoted is a word as a shell reads it.
+func Quoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=./:@", r)
 	}

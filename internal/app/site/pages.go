@@ -2,11 +2,13 @@ package site
 
 import (
 	"context"
+	"crypto/rand"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/access/oidc"
 	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/connectpage"
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -15,7 +17,7 @@ import (
 
 // newPages makes the pages for people.
 func newPages(p Program, c config.Config, f *connections, tasks *dispatch, reviews *review.Service) *web.Pages {
-	return web.New(web.Options{
+	options := web.Options{
 		Store: f.store, Log: f.log, Now: p.Now, Version: Version(),
 		Board: f.board, Order: tasks.order, Waits: tasks.waits, Listen: tasks.notifier.ListenToJournal, Happened: tasks.notifier.Counts, Steering: steering{tasks.controller}, Reviews: reviews,
 		Provider: providerOf(c.OIDC, p.Now),
@@ -26,6 +28,24 @@ func newPages(p Program, c config.Config, f *connections, tasks *dispatch, revie
 			},
 			Configuration: settingsInForce(c), Forges: f.health, Webhooks: f.webhookRepositories(c),
 		},
+	}
+	if p.Started.File != "" {
+		options.Connecting = connectPage(p, c, f)
+	}
+	return web.New(options)
+}
+
+// webhookWait is how long a webhook that was set up may take to arrive.
+const webhookWait = 15 * time.Second
+
+// connectPage is what the page on which forges and models are connected does.
+func connectPage(p Program, c config.Config, f *connections) *connectpage.Page {
+	return connectpage.New(connectpage.Options{
+		File: p.Started.File, Given: p.Started.Given, Environ: p.Environ, Overrides: p.Started.Overrides,
+		Running: c, Command: p.Started.Command, OwnAgent: p.Started.OwnAgent, URL: f.url,
+		Open: connectForge, Client: connectpage.NewClient(), API: gitHubAPI, Ask: ask, Scope: scopeOf, NeedsModel: UsesModel,
+		Webhooks: f.webhooks, Events: f.webhookRepositories(c), Transports: f.transports, Store: f.store,
+		Now: p.Now, Random: rand.Reader, Wait: webhookWait, Log: f.log,
 	})
 }
 

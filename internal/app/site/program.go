@@ -21,8 +21,21 @@ type Program struct {
 	Stderr  io.Writer
 	Environ []string
 	Now     func() time.Time
+	// Started says how a server was started.
+	Started Started
 	// Around wraps the executors of agents; nil means that they are used as they are.
 	Around func(agent.Executor) agent.Executor
+}
+
+// Started says how a server was started, so that the pages can change its configuration and
+// say how it is started again.
+type Started struct {
+	// File is the configuration, in full; it need not be there. Without one the pages change
+	// nothing. Given is how the command was told of it.
+	File, Given string
+	Overrides   map[string]string // values of flags that go over it
+	Command     string            // in full, to be typed into a shell
+	OwnAgent    bool              // an agent runs in the same process
 }
 
 // Variable is the value of an environment variable.

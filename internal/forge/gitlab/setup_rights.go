@@ -93,7 +93,7 @@ func (f *Forge) standing(ctx context.Context, repository string) (has standing, 
 	if has.scopes != nil && !slices.Contains(has.scopes, "api") && !slices.Contains(has.scopes, "read_api") {
 		return has, nil // nothing of the project can be read
 	}
-	if err = f.readUser(ctx, &has); err != nil {
+	if err := f.readUser(ctx, &has); err != nil {
 		return standing{}, err
 	}
 	has.project, err = f.project(ctx, repository)

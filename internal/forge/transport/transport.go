@@ -44,6 +44,7 @@ type Transport struct {
 	gate    gate
 	writes  *schedule
 	counter counter
+	failure failure
 }
 
 // New makes a transport.
@@ -128,7 +129,11 @@ func (t *Transport) ask(request *http.Request, write bool) (*http.Response, erro
 	answer, err := t.options.Next.RoundTrip(request)
 	if err != nil {
 		t.counter.failed.Add(1)
+		t.noteFailure(request, err.Error())
 		return nil, err
+	}
+	if refused(answer) {
+		t.noteFailure(request, "status "+answer.Status)
 	}
 	t.learn(request, resource, answer)
 	return answer, nil
