@@ -11,5 +11,5 @@ if [ -d /run/systemd/system ]; then
   systemctl daemon-reload || true
   # After an upgrade what runs is the new program. Nothing is started for the first time:
   # there is no configuration yet.
-  systemctl try-restart toryo.service toryo-agent.service || true
+  systemctl try-restart toryo.service toryo-agent.service toryo-up.service || true
 fi

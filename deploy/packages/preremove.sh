@@ -5,7 +5,7 @@ set -e
 case ${1:-} in
 remove | 0)
   if [ -d /run/systemd/system ]; then
-    systemctl disable --now toryo.service toryo-agent.service || true
+    systemctl disable --now toryo.service toryo-agent.service toryo-up.service || true
   fi
   ;;
 esac

@@ -146,7 +146,9 @@ func (r *release) packedFiles(arch string) ([]packed, error) {
 	for _, one := range []struct{ from, to, kind string }{
 		{unitFolder + "/toryo.service", "/usr/lib/systemd/system/toryo.service", ""},
 		{unitFolder + "/toryo-agent.service", "/usr/lib/systemd/system/toryo-agent.service", ""},
+		{unitFolder + "/toryo-up.service", "/usr/lib/systemd/system/toryo-up.service", ""},
 		{packageFolder + "/user.conf", "/usr/lib/systemd/system/toryo.service.d/user.conf", ""},
+		{packageFolder + "/user.conf", "/usr/lib/systemd/system/toryo-up.service.d/user.conf", ""},
 		{unitFolder + "/agent.yaml", "/etc/toryo/agent.yaml", "config|noreplace"},
 	} {
 		text, err := r.read(one.from)

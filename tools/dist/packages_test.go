@@ -63,7 +63,8 @@ func TestPackages(t *testing.T) {
 		t.Errorf("the packages are %v, and made again %v", first, second)
 	}
 	want := []string{"/etc/toryo/agent.yaml", "/usr/bin/toryo", "/usr/lib/systemd/system/toryo-agent.service", "/usr/lib/systemd/system/toryo.service",
-		"/usr/lib/systemd/system/toryo.service.d/user.conf", "/usr/share/bash-completion/completions/toryo"}
+		"/usr/lib/systemd/system/toryo.service.d/user.conf", "/usr/lib/systemd/system/toryo-up.service", "/usr/lib/systemd/system/toryo-up.service.d/user.conf",
+		"/usr/share/bash-completion/completions/toryo"}
 	t.Run("deb", func(t *testing.T) {
 		t.Parallel()
 		members := arMembers(t, fileOf(t, r, "toryo_0.3.0-rc.1_linux_arm64.deb"))

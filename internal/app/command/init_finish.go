@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -331,14 +332,31 @@ func (o *setup) carryOn(ctx context.Context, i *interview) error {
 		result.Issue = issue.URL
 	}
 	if i.begin == answerNo {
-		as := ""
-		if i.owned != "" {
-			as = "sudo -u " + i.owned + " "
-		}
-		o.say("\nStart the server with an agent: %[1]storyo up%[2]s, or start the service.\nThen assign an issue to %[3]s. %[1]storyo doctor%[2]s says what is missing.", as, o.placeFlags(i), i.answers.Bot)
+		o.say("\nStart the server with an agent: %s\nThen assign an issue to %s. %s says what is missing.", i.howToStart(), i.answers.Bot, i.command("doctor"))
 		return o.print(result)
 	}
 	return o.startAndFollow(ctx, loaded, i, issue, result)
+}
+
+// systemdFolder is there where systemd manages services.
+const systemdFolder = "/run/systemd/system"
+
+// howToStart is how the server is started with an agent: also by the service of the package, where
+// that is what was connected.
+func (i *interview) howToStart() string {
+	if _, err := os.Stat(systemdFolder); err == nil && i.owned != "" && filepath.Dir(i.at.file) == serviceConfig {
+		return "sudo systemctl enable --now toryo-up, which is a service, or " + i.command("up")
+	}
+	return i.command("up")
+}
+
+// command is how a person calls another command for this installation.
+func (i *interview) command(name string) string {
+	as := ""
+	if i.owned != "" {
+		as = "sudo -u " + i.owned + " "
+	}
+	return as + "toryo " + name + i.placeFlags(i)
 }
 
 // placeFlags are the flags by which another command finds the installation.

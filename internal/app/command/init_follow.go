@@ -74,12 +74,15 @@ func (o *setup) startAndFollow(ctx context.Context, c config.Config, i *intervie
 	if i.begin != answerOnce {
 		return err
 	}
+	if err == nil {
+		o.say("\nThe server has stopped. To start it with an agent: %s", i.howToStart())
+	}
 	return errors.Join(err, o.print(result))
 }
 
 // sayHowToGoOn says what runs, once nothing is left to follow.
 func (o *setup) sayHowToGoOn(running site.Instance, i *interview) {
-	o.say("\nThe server and an agent run at %s until Ctrl-C; toryo up%s starts them again.\nAssign an issue to %s to start a task, unassign it to stop. toryo doctor says what is missing.", running.URL, o.placeFlags(i), i.answers.Bot)
+	o.say("\nThe server and an agent run at %s until Ctrl-C.\nTo start them again: %s\nAssign an issue to %s to start a task, unassign it to stop. %s says what is missing.", running.URL, i.howToStart(), i.answers.Bot, i.command("doctor"))
 }
 
 // following is one issue that is followed to its pull request.

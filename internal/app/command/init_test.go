@@ -50,6 +50,8 @@ type newcomer struct {
 	env    []string        // variables
 	place  []string        // flags that say where the installation is, if not the usual ones
 	before func(asked int) // each answer
+	steps  []string        // becoming another user and serving, where servers are expected
+	serves bool
 }
 
 func newNewcomer(t *testing.T) *newcomer {
@@ -90,7 +92,14 @@ func (n *newcomer) run(lines []string, flags ...string) error {
 			return n.forge.As(c.Gitea.Token.Reveal()), nil
 		},
 		serve: func(context.Context, site.Program, config.Config, string, site.WhenReady) error {
-			n.Error("the server was started")
+			n.steps = append(n.steps, "serve")
+			if !n.serves {
+				n.Error("the server was started")
+			}
+			return nil
+		},
+		become: func(folder string) error {
+			n.steps = append(n.steps, "become the owner of "+folder)
 			return nil
 		},
 	}

@@ -1,0 +1,85 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// serverUser runs the server in these tests; no system knows it.
+const serverUser = 61001
+
+// newRoot is root, who connects a server that another user runs; nil where root does not run this.
+func newRoot(t *testing.T) (n *newcomer, data string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Log("nothing was tested: this is for root")
+		return nil, ""
+	}
+	n = newNewcomer(t)
+	data = filepath.Join(n.folder, "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(data, serverUser, serverUser); err != nil {
+		t.Fatal(err)
+	}
+	return n, data
+}
+
+// A token in a file that the server cannot read gets into a file of the server, and the server is
+// started as its user.
+func TestInitByRootForAnotherUser(t *testing.T) {
+	t.Parallel()
+	n, data := newRoot(t)
+	if n == nil {
+		return
+	}
+	n.serves = true
+	if err := n.run(nil, n.flags("--start", "yes")...); err != nil {
+		t.Fatalf("%v\n%s", err, n.shown.String())
+	}
+	n.wantShown("#61001 cannot read ", "The server runs as #61001")
+	if diff := cmp.Diff([]string{"become the owner of " + data, "serve"}, n.steps); diff != "" {
+		t.Error(diff)
+	}
+	file := filepath.Join(data, "secrets", "gitea-token")
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is := info.Sys().(*syscall.Stat_t); is.Uid != serverUser || info.Mode().Perm() != 0o600 { //nolint:forcetypeassert // it is, on Linux
+		t.Errorf("%s belongs to %d and is %s", file, is.Uid, info.Mode())
+	}
+	c, report := config.Load(filepath.Join(n.folder, "toryo.yaml"), nil, nil)
+	if err := report.Err(); err != nil || c.Gitea.Token.Reveal() != initToken || c.Gitea.TokenFile != "data/secrets/gitea-token" {
+		t.Errorf("%v: the token is in %s", err, c.Gitea.TokenFile)
+	}
+}
+
+// A script that the server cannot read is refused before anything is written.
+func TestInitWithAScriptOfRoot(t *testing.T) {
+	t.Parallel()
+	n, _ := newRoot(t)
+	if n == nil {
+		return
+	}
+	script := filepath.Join(t.TempDir(), "script.yaml")
+	if err := os.WriteFile(script, []byte("model: script\nrules: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := n.files()
+	err := n.run(nil, n.flags("--provider", "script", "--script", script)...)
+	if task.CodeOf(err) != task.Invalid {
+		t.Errorf("it ended with %v", err)
+	}
+	if diff := cmp.Diff(before, n.files()); diff != "" {
+		t.Error(diff)
+	}
+}
