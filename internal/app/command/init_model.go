@@ -167,8 +167,7 @@ func (i *interview) askKey(ctx context.Context, model connect.Model) (connect.Se
 		return connect.Secret{Value: now.APIKey, Configured: true}, nil
 	}
 	if variable := llm.KeyVariable(i.Environ); variable != "" && !i.again {
-		i.say("  The key is taken from %s, which has to be set whenever the server or an agent is started.", variable)
-		return connect.Secret{Value: llm.FindKey(i.Environ), Variable: variable}, nil
+		return i.secretOfVariable(connect.Secret{Value: llm.FindKey(i.Environ), Variable: variable}, "llm.api_key", "key", "the server or an agent is"), nil
 	}
 	if err := i.notOverridden("llm.api_key", ""); err != nil {
 		return connect.Secret{}, err

@@ -3,6 +3,7 @@ package command
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -60,6 +61,28 @@ func TestInitByRootForAnotherUser(t *testing.T) {
 	c, report := config.Load(filepath.Join(n.folder, "toryo.yaml"), nil, nil)
 	if err := report.Err(); err != nil || c.Gitea.Token.Reveal() != initToken || c.Gitea.TokenFile != "data/secrets/gitea-token" {
 		t.Errorf("%v: the token is in %s", err, c.Gitea.TokenFile)
+	}
+}
+
+// A token in a variable of root's, which a service has not, gets into a file of the server. One that
+// goes over all files stays where it is.
+func TestInitByRootWithAVariable(t *testing.T) {
+	t.Parallel()
+	for variable, copied := range map[string]bool{"GITEA_TOKEN": true, "TORYO_GITEA_TOKEN": false} {
+		n, data := newRoot(t)
+		if n == nil {
+			return
+		}
+		n.env = []string{variable + "=" + initToken}
+		flags := n.flags()
+		at := slices.Index(flags, "--token-file")
+		if err := n.run(nil, slices.Delete(flags, at, at+2)...); err != nil {
+			t.Fatalf("%v\n%s", err, n.shown.String())
+		}
+		if _, err := os.Stat(filepath.Join(data, "secrets", "gitea-token")); err == nil != copied {
+			t.Errorf("%s is in a file: %t", variable, !copied)
+		}
+		n.wantShown("The token is taken from " + variable)
 	}
 }
 

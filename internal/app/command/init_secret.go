@@ -34,6 +34,17 @@ func (i *interview) secretOfFlag(ctx context.Context, flag, file, key string) (c
 	return secret, nil
 }
 
+// secretOfVariable is a secret in a variable, where it stays. A server that another user runs has
+// not the variables of root: it gets a file, unless the variable would go over that.
+func (i *interview) secretOfVariable(secret connect.Secret, key, what, who string) connect.Secret {
+	if i.owned != "" && secret.Variable != config.Variable(key) {
+		i.say("  The %s is taken from %s, and %s gets it in a file.", what, secret.Variable, i.owned)
+		return connect.Secret{Value: secret.Value}
+	}
+	i.say("  The %s is taken from %s, which has to be set whenever %s started.", what, secret.Variable, who)
+	return secret
+}
+
 // serverReads reports whether the server will be able to read a file.
 func (i *interview) serverReads(ctx context.Context, file string) bool {
 	return i.owned == "" || connect.OwnerReads(ctx, i.at.data, file)
@@ -154,8 +165,7 @@ func (i *interview) knownToken(ctx context.Context) (connect.Secret, error) {
 		return connect.Secret{Value: connect.TokenOf(i.at.loaded, i.kind.Forge), Configured: true}, nil
 	}
 	if variable, token := config.FindToken(i.kind.Forge, i.answers.URL, i.Environ); variable != "" {
-		i.say("  The token is taken from %s, which has to be set whenever the server is started.", variable)
-		return connect.Secret{Value: token, Variable: variable}, nil
+		return i.secretOfVariable(connect.Secret{Value: token, Variable: variable}, string(i.kind.Forge)+".token", "token", "the server is"), nil
 	}
 	return connect.Secret{}, nil
 }
