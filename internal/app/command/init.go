@@ -155,6 +155,8 @@ type place struct {
 	problems []config.Problem // with the configuration
 	// unsaid says that nobody has said where the data directory is.
 	unsaid bool
+	// named says that another command does not find the configuration in this folder by itself.
+	named bool
 }
 
 // The services in deploy/systemd have their configuration in one folder and their data in another,
@@ -168,7 +170,9 @@ const (
 func (o *setup) locate() (place, error) {
 	var at place
 	var err error
-	if at.file, err = filepath.Abs(cmp.Or(o.settings.FileOrDefault(), o.newFile())); err != nil {
+	file := cmp.Or(o.settings.FileOrDefault(), o.newFile())
+	at.named = file != cli.DefaultFile
+	if at.file, err = filepath.Abs(file); err != nil {
 		return at, task.Wrap(task.BadConfig, err, "the configuration cannot be found")
 	}
 	if at.text, at.there, err = connect.ReadConfig(at.file); err != nil {
@@ -183,6 +187,10 @@ func (o *setup) locate() (place, error) {
 	at.loaded, at.problems = loaded, report.Problems
 	if at.data, err = filepath.Abs(at.loaded.DataDir); err != nil {
 		return at, task.Wrap(task.DataDir, err, "the data directory cannot be found")
+	}
+	at.loaded.DataDir = at.data
+	if at.over["data_dir"] != "" { // also when this process has gone to another folder
+		at.over["data_dir"] = at.data
 	}
 	return at, nil
 }

@@ -319,6 +319,7 @@ func (o *setup) carryOn(ctx context.Context, i *interview) error {
 	if err := report.Err(); err != nil {
 		return err
 	}
+	loaded.DataDir = i.at.data
 	for _, warning := range report.Warnings {
 		o.say("! %s", warning)
 		result.Warnings = append(result.Warnings, warning.String())
@@ -356,13 +357,13 @@ func (i *interview) command(name string) string {
 	if i.owned != "" {
 		as = "sudo -u " + i.owned + " "
 	}
-	return as + "toryo " + name + i.placeFlags(i)
+	return as + "toryo " + name + i.placeFlags()
 }
 
 // placeFlags are the flags by which another command finds the installation.
-func (o *setup) placeFlags(i *interview) string {
-	if file := o.settings.FileOrDefault(); file != "" && file != cli.DefaultFile {
-		return " --config " + i.at.file
+func (i *interview) placeFlags() string {
+	if i.at.named {
+		return " --config " + site.Quoted(i.at.file)
 	}
 	return ""
 }

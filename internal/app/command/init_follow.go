@@ -35,15 +35,11 @@ func (o *setup) startAndFollow(ctx context.Context, c config.Config, i *intervie
 	defer stop()
 	p := o.Program
 	p.Stdout = o.shown()
-	var err error
-	if p.Started, err = startedBy(&o.settings, "up"); err != nil {
-		return err
-	}
-	p.Started.Given = p.Started.File // as init reads it
+	p.Started = startedWith(site.Started{File: i.at.file, Given: i.at.file, Overrides: i.at.over}, "up")
 	if o.terminal != nil && !o.json {
 		c.Log.Level = "error" // what happens is shown in words; toryo up shows the log
 	}
-	err = o.serve(ctx, p, c, "up", func(ctx context.Context, running site.Instance) error {
+	err := o.serve(ctx, p, c, "up", func(ctx context.Context, running site.Instance) error {
 		if err := invite(ctx, p.Stdout, running); err != nil {
 			return err
 		}
@@ -159,7 +155,7 @@ func (f *following) inVain(ctx context.Context, current task.Task) error {
 	case current.State == task.Paused && (once || !f.canAsk()):
 		return task.Errorf(task.Conflict, "the task is %s", progressText(current)).WithHint("see %s", f.issue.URL)
 	case current.ID == "" && once && f.late:
-		return task.Errorf(task.NotReady, "the server has not seen %s", f.issue.URL).WithHint("toryo doctor%s says what is missing", f.placeFlags(f.interview))
+		return task.Errorf(task.NotReady, "the server has not seen %s", f.issue.URL).WithHint("%s says what is missing", f.command("doctor"))
 	case current.State != task.Queued || !once:
 		return nil
 	}

@@ -86,6 +86,23 @@ func TestInitByRootWithAVariable(t *testing.T) {
 	}
 }
 
+// A data directory that is named from the folder is the same one after the server's user has gone
+// elsewhere.
+func TestInitByRootFromAFolder(t *testing.T) {
+	n, data := newRoot(t)
+	if n == nil {
+		return
+	}
+	t.Chdir(n.folder)
+	n.serves, n.goes, n.place = true, t.TempDir(), []string{"--config", "conf.yaml", "--data", "data", "--addr", n.addr}
+	if err := n.run(nil, n.flags("--start", "yes")...); err != nil {
+		t.Fatalf("%v\n%s", err, n.shown.String())
+	}
+	if n.served.DataDir != data || n.started.File != filepath.Join(n.folder, "conf.yaml") || n.started.Overrides["data_dir"] != data {
+		t.Errorf("the server has its data in %s and was started by %+v", n.served.DataDir, n.started)
+	}
+}
+
 // A script that the server cannot read is refused before anything is written.
 func TestInitWithAScriptOfRoot(t *testing.T) {
 	t.Parallel()
