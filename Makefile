@@ -10,7 +10,7 @@ DIST ?=
 PACKAGES ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build needs test test-rest test-all test-dist test-quick fresh drill lint fmt generate pictures dist dist-check bench clean
+.PHONY: help build needs test test-rest test-all test-dist test-quick fresh first-day drill lint fmt generate pictures dist dist-check bench clean
 
 # What make test needs; no server among it is compiled from source.
 NEEDS := gcc git python postgresql bubblewrap docker contracts signing aimock chromium axe
@@ -42,6 +42,9 @@ test-quick: ## Run the tests that need no service
 
 fresh: ## Run both commands of the README on a bare system made for it (root)
 	@scripts/fresh
+
+first-day: ## Install the Debian package on such a system and connect a real Gitea (root)
+	@scripts/fresh --go-caches package
 
 drill: ## Break installations for an hour, and on Gitea for a quarter; write drill.html (root)
 	@scripts/install-needs postgresql bubblewrap gitea

@@ -8,9 +8,9 @@ by_hand() {
   [ -e "/etc/systemd/system/$1" ]
 }
 
-if by_hand toryo.service; then
-  echo "toryo: /etc/systemd/system/toryo.service stays in place of the unit of this package, so that no user was made and" >&2
-  echo "toryo: nothing is restarted. To change over: systemctl stop toryo, remove that file, install this package again." >&2
+if by_hand toryo.service || by_hand toryo-up.service; then
+  echo "toryo: the unit of the server in /etc/systemd/system stays in place of that of this package, so that no user was made and" >&2
+  echo "toryo: it is not restarted. To change over: stop it, remove that file, install this package again." >&2
 else
   if ! getent passwd toryo >/dev/null; then
     group=--user-group
@@ -29,7 +29,7 @@ if [ -d /run/systemd/system ]; then
   systemctl daemon-reload || true
   # After an upgrade what runs is the new program. Nothing is started for the first time:
   # there is no configuration yet.
-  for unit in toryo.service toryo-agent.service; do
+  for unit in toryo.service toryo-agent.service toryo-up.service; do
     by_hand "$unit" || systemctl try-restart "$unit" || true
   done
 fi

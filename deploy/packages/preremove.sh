@@ -6,7 +6,7 @@ set -e
 case ${1:-} in
 remove | 0)
   if [ -d /run/systemd/system ]; then
-    for unit in toryo.service toryo-agent.service; do
+    for unit in toryo.service toryo-agent.service toryo-up.service; do
       [ -e "/etc/systemd/system/$unit" ] || systemctl disable --now "$unit" || true
     done
   fi

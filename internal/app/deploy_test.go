@@ -186,7 +186,7 @@ func TestSystemd(t *testing.T) {
 	}
 	dir := t.TempDir()
 	var units []string
-	for _, name := range []string{"toryo.service", "toryo-agent.service"} {
+	for _, name := range []string{"toryo.service", "toryo-agent.service", "toryo-up.service"} {
 		text := contentOf(t, "systemd/"+name)
 		_, line, _ := strings.Cut(text, "ExecStart=/usr/local/bin/toryo ")
 		line, _, _ = strings.Cut(line, "\n")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,9 +22,11 @@ const (
 	packageFolder = "deploy/packages"
 	byHand        = "/usr/local/bin/toryo"
 	byPackage     = "/usr/bin/toryo"
-	serverUnit    = "toryo.service"
 	madeUser      = "DynamicUser=yes\n"
 )
+
+// serverUnits run the server, as the user that packages make.
+var serverUnits = []string{"toryo.service", "toryo-up.service"}
 
 // packageContent is what nfpm calls a content: a file or a folder that a package has.
 type packageContent struct {
@@ -150,8 +153,9 @@ func (r *release) packedFiles(arch string) ([]packed, error) {
 		}
 	}
 	for _, one := range []struct{ from, to, kind string }{
-		{unitFolder + "/" + serverUnit, "/usr/lib/systemd/system/" + serverUnit, ""},
+		{unitFolder + "/toryo.service", "/usr/lib/systemd/system/toryo.service", ""},
 		{unitFolder + "/toryo-agent.service", "/usr/lib/systemd/system/toryo-agent.service", ""},
+		{unitFolder + "/toryo-up.service", "/usr/lib/systemd/system/toryo-up.service", ""},
 		{unitFolder + "/agent.yaml", "/etc/toryo/agent.yaml", "config|noreplace"},
 	} {
 		text, err := r.read(one.from)
@@ -161,9 +165,9 @@ func (r *release) packedFiles(arch string) ([]packed, error) {
 		if path.Ext(one.to) == ".service" {
 			text = bytes.ReplaceAll(text, []byte(byHand), []byte(byPackage))
 		}
-		if path.Base(one.to) == serverUnit {
+		if slices.Contains(serverUnits, path.Base(one.to)) {
 			if text, err = r.withUser(text); err != nil {
-				return nil, err
+				return nil, fmt.Errorf("%s: %w", one.from, err)
 			}
 		}
 		files = append(files, packed{to: one.to, mode: 0o644, content: text, kind: one.kind})
@@ -171,7 +175,7 @@ func (r *release) packedFiles(arch string) ([]packed, error) {
 	return files, nil
 }
 
-// withUser is the unit of the server with the user that the package makes. It is no addition in
+// withUser is a unit of the server with the user that the package makes. It is no addition in
 // a folder of its own: systemd would also add that to a unit that somebody has written.
 func (r *release) withUser(unit []byte) ([]byte, error) {
 	user, err := r.read(packageFolder + "/user.conf")
@@ -179,7 +183,7 @@ func (r *release) withUser(unit []byte) ([]byte, error) {
 		return nil, err
 	}
 	if bytes.Count(unit, []byte(madeUser)) != 1 {
-		return nil, fmt.Errorf("%s does not have the line %q once", serverUnit, madeUser)
+		return nil, fmt.Errorf("it does not have the line %q once", madeUser)
 	}
 	return bytes.Replace(unit, []byte(madeUser), user, 1), nil
 }

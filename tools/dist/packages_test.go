@@ -66,6 +66,7 @@ func TestOnReleasePackages(t *testing.T) {
 		t.Errorf("the packages are %v, and made again %v", first, second)
 	}
 	want := []string{"/etc/toryo/agent.yaml", "/usr/bin/toryo", "/usr/lib/systemd/system/toryo-agent.service", "/usr/lib/systemd/system/toryo.service",
+		"/usr/lib/systemd/system/toryo-up.service",
 		"/usr/share/bash-completion/completions/toryo"}
 	t.Run("deb", func(t *testing.T) {
 		t.Parallel()
@@ -93,7 +94,7 @@ func verifyUnits(t *testing.T, files map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
 	arguments := []string{"verify", "--man=no", "--recursive-errors=no"}
-	for _, name := range []string{"toryo.service", "toryo-agent.service"} {
+	for _, name := range append(slices.Clone(serverUnits), "toryo-agent.service") {
 		unit := filepath.Join(dir, name)
 		text := strings.ReplaceAll(files["/usr/lib/systemd/system/"+name], byPackage, "/bin/true") // which is here
 		if err := writeFile(unit, []byte(text)); err != nil {
@@ -104,8 +105,11 @@ func verifyUnits(t *testing.T, files map[string]string) {
 	if said, err := output(t.Context(), dir, nil, "systemd-analyze", arguments...); err != nil || len(said) > 0 {
 		t.Errorf("%v: %s", err, said)
 	}
-	if text := files["/usr/lib/systemd/system/toryo.service"]; !strings.Contains(text, "\nUser=toryo\n") || strings.Contains(text, "\nDynamicUser=") {
-		t.Errorf("the unit of the server is\n%s", text)
+	for _, name := range serverUnits {
+		text := files["/usr/lib/systemd/system/"+name]
+		if !strings.Contains(text, "\nUser=toryo\n") || strings.Contains(text, "\nDynamicUser=") {
+			t.Errorf("%s is\n%s", name, text)
+		}
 	}
 }
 

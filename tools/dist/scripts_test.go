@@ -36,11 +36,12 @@ func TestOnReleaseScripts(t *testing.T) {
 		testkit.LeaveOut(t, "root, who installs packages,")
 	}
 	const (
-		made      = "toryo:/var/lib/toryo:/usr/sbin/nologin\n/var/lib/toryo toryo:toryo 700\n"
-		reload    = "systemctl daemon-reload\n"
-		restarts  = reload + "systemctl try-restart toryo.service\nsystemctl try-restart toryo-agent.service\n"
-		nobody    = "stat: cannot statx '/var/lib/toryo': No such file or directory\n"
-		agentOnly = reload + "systemctl try-restart toryo-agent.service\n"
+		made     = "toryo:/var/lib/toryo:/usr/sbin/nologin\n/var/lib/toryo toryo:toryo 700\n"
+		reload   = "systemctl daemon-reload\n"
+		restarts = reload + "systemctl try-restart toryo.service\nsystemctl try-restart toryo-agent.service\nsystemctl try-restart toryo-up.service\n"
+		nobody   = "stat: cannot statx '/var/lib/toryo': No such file or directory\n"
+		others   = reload + "systemctl try-restart toryo-agent.service\nsystemctl try-restart toryo-up.service\n"
+		disabled = "systemctl disable --now toryo.service\nsystemctl disable --now toryo-agent.service\nsystemctl disable --now toryo-up.service\n"
 	)
 	for name, one := range map[string]struct{ commands, want string }{
 		"the first installation": {"sh $postinstall configure; about", restarts + made},
@@ -50,12 +51,12 @@ func TestOnReleaseScripts(t *testing.T) {
 			restarts + strings.Replace(made, "700", "750", 1),
 		},
 		"a group is there":  {"groupadd --system toryo; sh $postinstall configure; about", restarts + made},
-		"units by hand":     {"touch /etc/systemd/system/toryo.service; sh $postinstall configure 2>/dev/null; about", agentOnly + nobody},
-		"removed":           {"sh $postinstall configure >/dev/null; sh $preremove remove; about", "systemctl disable --now toryo.service\nsystemctl disable --now toryo-agent.service\n" + made},
-		"removed from RPM":  {"sh $preremove 0; sh $postremove 0", "systemctl disable --now toryo.service\nsystemctl disable --now toryo-agent.service\n" + reload},
+		"units by hand":     {"touch /etc/systemd/system/toryo.service; sh $postinstall configure 2>/dev/null; about", others + nobody},
+		"removed":           {"sh $postinstall configure >/dev/null; sh $preremove remove; about", disabled + made},
+		"removed from RPM":  {"sh $preremove 0; sh $postremove 0", disabled + reload},
 		"upgraded with RPM": {"sh $preremove 1", ""},
 		"units by hand stay": {
-			"touch /etc/systemd/system/toryo.service /etc/systemd/system/toryo-agent.service; sh $preremove remove", "",
+			"touch /etc/systemd/system/toryo.service /etc/systemd/system/toryo-agent.service /etc/systemd/system/toryo-up.service; sh $preremove remove", "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

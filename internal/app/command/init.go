@@ -46,6 +46,7 @@ type setup struct {
 	folder   string        // the current one
 	wait     time.Duration // for a webhook
 	serve    func(ctx context.Context, p site.Program, c config.Config, name string, ready site.WhenReady) error
+	become   func(folder string) error // makes this process one of the folder's owner
 }
 
 // The answers to whether something is done.
@@ -62,6 +63,7 @@ const (
 func Init(p site.Program) *cobra.Command {
 	o := setup{
 		Program: p, open: site.OpenForge, client: forge.HTTPClient(nil), folder: ".", wait: webhookWait, serve: site.Serve,
+		become: connect.BecomeOwner,
 	}
 	c := &cobra.Command{
 		Use:   "init",
@@ -76,7 +78,10 @@ there is asked for as the default, and only what differs is changed. --remove un
 
 Secrets are read from a file, from standard input (-) or from the environment, never from
 the command line. Those that are typed go to files in the folder secrets of the data
-directory, which only this user can read; those in the environment stay there.`,
+directory, which only this user can read; those in the environment stay there.
+
+Root can run it for the service of a package: without --config and --data, /etc/toryo/toryo.yaml
+is written for the data in /var/lib/toryo, whose user gets the secrets and runs the server.`,
 		Example: `  toryo init
   toryo init --forge gitea --url https://git.example.com --token-file token.txt --repository team/app \
     --provider anthropic --model NAME --model-key-file key.txt --yes
@@ -149,6 +154,8 @@ type place struct {
 	problems []config.Problem // with the configuration
 	// unsaid says that nobody has said where the data directory is.
 	unsaid bool
+	// named says that another command does not find the configuration in this folder by itself.
+	named bool
 }
 
 // The services in deploy/systemd have their configuration in one folder and their data in another,
@@ -162,7 +169,9 @@ const (
 func (o *setup) locate() (place, error) {
 	var at place
 	var err error
-	if at.file, err = filepath.Abs(cmp.Or(o.settings.FileOrDefault(), cli.DefaultFile)); err != nil {
+	file := cmp.Or(o.settings.FileOrDefault(), o.newFile())
+	at.named = file != cli.DefaultFile
+	if at.file, err = filepath.Abs(file); err != nil {
 		return at, task.Wrap(task.BadConfig, err, "the configuration cannot be found")
 	}
 	if at.text, at.there, err = connect.ReadConfig(at.file); err != nil {
@@ -178,7 +187,21 @@ func (o *setup) locate() (place, error) {
 	if at.data, err = filepath.Abs(at.loaded.DataDir); err != nil {
 		return at, task.Wrap(task.DataDir, err, "the data directory cannot be found")
 	}
+	at.loaded.DataDir = at.data
+	if at.over["data_dir"] != "" { // also when this process has gone to another folder
+		at.over["data_dir"] = at.data
+	}
 	return at, nil
+}
+
+// newFile is the configuration to begin where there is none. Root, on a machine with the package,
+// connects its service, whose data directory belongs to the user of the service.
+func (o *setup) newFile() string {
+	said := o.settings.Given()["data_dir"] != "" || o.Variable(config.Variable("data_dir")) != ""
+	if info, err := os.Stat(serviceConfig); !said && err == nil && info.IsDir() && connect.OtherOwner(serviceData) != "" {
+		return filepath.Join(serviceConfig, cli.DefaultFile)
+	}
+	return cli.DefaultFile
 }
 
 // run asks, applies and starts.

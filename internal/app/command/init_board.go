@@ -51,7 +51,7 @@ func (i *interview) askBoard(ctx context.Context) error {
 	i.answers.Bot = site.BoardBot
 	i.say("  The board is a forge of this installation's own: repositories, issues and pull requests in the data directory. The bot is %s there.", site.BoardBot)
 	if i.owned != "" {
-		i.say("  ! %s\n    Import repositories as that user: sudo -u %s toryo board import%s.", i.ownedText(), i.owned, i.placeFlags(i))
+		i.say("  ! %s\n    Import repositories as that user: sudo -u %s toryo board import%s.", i.ownedText(), i.owned, i.placeFlags())
 		return nil
 	}
 	if i.found.Folder == "" {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -201,11 +202,6 @@ func (i *interview) askStart(ctx context.Context) error {
 	case i.busy:
 		i.say("  ! A server runs at %s: stop it and start it again, so that it reads the new configuration.", i.at.loaded.Server.Addr)
 		return nil
-	case i.owned != "" && (i.start == answerYes || i.start == answerOnce):
-		return task.Errorf(task.Usage, "--start: %s", i.ownedText()).WithHint("leave it out, and start the server as that user, or the service")
-	case i.owned != "":
-		i.say("  ! %s\n    The server is not started here: start it as that user, or the service.", i.ownedText())
-		return nil
 	case i.start == "" && !i.canAsk():
 		return nil
 	}
@@ -312,10 +308,18 @@ func (o *setup) carryOn(ctx context.Context, i *interview) error {
 		o.say("Nothing was changed.")
 		return o.print(result)
 	}
+	if i.owned != "" && i.begin != answerNo {
+		// What follows makes the database, and is the first that only that user may read.
+		if err := o.become(i.at.data); err != nil {
+			return err
+		}
+		o.say("The server runs as %s, whose data directory it is.", i.owned)
+	}
 	loaded, report := config.Load(i.at.file, o.Environ, i.at.over)
 	if err := report.Err(); err != nil {
 		return err
 	}
+	loaded.DataDir = i.at.data
 	for _, warning := range report.Warnings {
 		o.say("! %s", warning)
 		result.Warnings = append(result.Warnings, warning.String())
@@ -329,20 +333,37 @@ func (o *setup) carryOn(ctx context.Context, i *interview) error {
 		result.Issue = issue.URL
 	}
 	if i.begin == answerNo {
-		as := ""
-		if i.owned != "" {
-			as = "sudo -u " + i.owned + " "
-		}
-		o.say("\nStart the server with an agent: %[1]storyo up%[2]s, or start the service.\nThen assign an issue to %[3]s. %[1]storyo doctor%[2]s says what is missing.", as, o.placeFlags(i), i.answers.Bot)
+		o.say("\nStart the server with an agent: %s\nThen assign an issue to %s. %s says what is missing.", i.howToStart(), i.answers.Bot, i.command("doctor"))
 		return o.print(result)
 	}
 	return o.startAndFollow(ctx, loaded, i, issue, result)
 }
 
+// systemdFolder is there where systemd manages services.
+const systemdFolder = "/run/systemd/system"
+
+// howToStart is how the server is started with an agent: also by the service of the package, where
+// that is what was connected.
+func (i *interview) howToStart() string {
+	if _, err := os.Stat(systemdFolder); err == nil && i.owned != "" && filepath.Dir(i.at.file) == serviceConfig {
+		return "sudo systemctl enable --now toryo-up, which is a service, or " + i.command("up")
+	}
+	return i.command("up")
+}
+
+// command is how a person calls another command for this installation.
+func (i *interview) command(name string) string {
+	as := ""
+	if i.owned != "" {
+		as = "sudo -u " + i.owned + " "
+	}
+	return as + "toryo " + name + i.placeFlags()
+}
+
 // placeFlags are the flags by which another command finds the installation.
-func (o *setup) placeFlags(i *interview) string {
-	if file := o.settings.FileOrDefault(); file != "" && file != cli.DefaultFile {
-		return " --config " + i.at.file
+func (i *interview) placeFlags() string {
+	if i.at.named {
+		return " --config " + site.Quoted(i.at.file)
 	}
 	return ""
 }

@@ -35,15 +35,11 @@ func (o *setup) startAndFollow(ctx context.Context, c config.Config, i *intervie
 	defer stop()
 	p := o.Program
 	p.Stdout = o.shown()
-	var err error
-	if p.Started, err = startedBy(&o.settings, "up"); err != nil {
-		return err
-	}
-	p.Started.Given = p.Started.File // as init reads it
+	p.Started = startedWith(site.Started{File: i.at.file, Given: i.at.file, Overrides: i.at.over}, "up")
 	if o.terminal != nil && !o.json {
 		c.Log.Level = "error" // what happens is shown in words; toryo up shows the log
 	}
-	err = o.serve(ctx, p, c, "up", func(ctx context.Context, running site.Instance) error {
+	err := o.serve(ctx, p, c, "up", func(ctx context.Context, running site.Instance) error {
 		if err := invite(ctx, p.Stdout, running); err != nil {
 			return err
 		}
@@ -74,12 +70,15 @@ func (o *setup) startAndFollow(ctx context.Context, c config.Config, i *intervie
 	if i.begin != answerOnce {
 		return err
 	}
+	if err == nil {
+		o.say("\nThe server has stopped. To start it with an agent: %s", i.howToStart())
+	}
 	return errors.Join(err, o.print(result))
 }
 
 // sayHowToGoOn says what runs, once nothing is left to follow.
 func (o *setup) sayHowToGoOn(running site.Instance, i *interview) {
-	o.say("\nThe server and an agent run at %s until Ctrl-C; toryo up%s starts them again.\nAssign an issue to %s to start a task, unassign it to stop. toryo doctor says what is missing.", running.URL, o.placeFlags(i), i.answers.Bot)
+	o.say("\nThe server and an agent run at %s until Ctrl-C.\nTo start them again: %s\nAssign an issue to %s to start a task, unassign it to stop. %s says what is missing.", running.URL, i.howToStart(), i.answers.Bot, i.command("doctor"))
 }
 
 // following is one issue that is followed to its pull request.
@@ -106,7 +105,7 @@ func (o *setup) followIssue(ctx context.Context, running site.Instance, i *inter
 	unseen := time.NewTimer(seenAfter * running.Config.SyncInterval)
 	defer unseen.Stop()
 	o.say("Following %s", issue.URL)
-	if i.kind.Forge != "" {
+	if i.kind.Forge != "" && !i.answers.Webhook {
 		o.say("  Without a webhook the forge is asked every %s, so that the first step may take that long.", running.Config.SyncInterval)
 	}
 	f := &following{interview: i, running: running, issue: issue}
@@ -156,7 +155,7 @@ func (f *following) inVain(ctx context.Context, current task.Task) error {
 	case current.State == task.Paused && (once || !f.canAsk()):
 		return task.Errorf(task.Conflict, "the task is %s", progressText(current)).WithHint("see %s", f.issue.URL)
 	case current.ID == "" && once && f.late:
-		return task.Errorf(task.NotReady, "the server has not seen %s", f.issue.URL).WithHint("toryo doctor%s says what is missing", f.placeFlags(f.interview))
+		return task.Errorf(task.NotReady, "the server has not seen %s", f.issue.URL).WithHint("%s says what is missing", f.command("doctor"))
 	case current.State != task.Queued || !once:
 		return nil
 	}

@@ -123,15 +123,26 @@ func oneChosen(answer string, all []string) (string, error) {
 func (i *interview) askScript(ctx context.Context, likely string) (string, error) {
 	answer, err := i.answer(ctx, initQuestion{
 		text: "File that the scripted model follows", flag: "script", given: i.script, usual: likely,
-		check: func(answer string) error {
-			_, err := os.Stat(answer)
-			return err
-		},
+		check: func(answer string) error { return i.checkScript(ctx, answer) },
 	})
 	if err != nil {
 		return "", err
 	}
 	return filepath.Abs(answer)
+}
+
+func (i *interview) checkScript(ctx context.Context, file string) error {
+	full, err := filepath.Abs(file)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(full); err != nil {
+		return task.Wrap(task.Invalid, err, "the script cannot be read")
+	}
+	if !i.serverReads(ctx, full) {
+		return task.Errorf(task.Invalid, "%s cannot read %s", i.owned, file).WithHint("put it where that user can read it, such as %s", serviceConfig)
+	}
+	return nil
 }
 
 // askBaseURL asks where the model is, if that may be elsewhere than at its provider.
@@ -148,7 +159,7 @@ func (i *interview) askBaseURL(ctx context.Context, provider, likely string) (st
 // askKey finds the key of the model.
 func (i *interview) askKey(ctx context.Context, model connect.Model) (connect.Secret, error) {
 	if i.modelKeyFile != "" {
-		return i.secretOfFlag("model-key-file", i.modelKeyFile, "llm.api_key")
+		return i.secretOfFlag(ctx, "model-key-file", i.modelKeyFile, "llm.api_key")
 	}
 	now := i.at.loaded.LLM
 	llm := config.LLM{Provider: model.Provider, BaseURL: model.BaseURL}
@@ -156,8 +167,7 @@ func (i *interview) askKey(ctx context.Context, model connect.Model) (connect.Se
 		return connect.Secret{Value: now.APIKey, Configured: true}, nil
 	}
 	if variable := llm.KeyVariable(i.Environ); variable != "" && !i.again {
-		i.say("  The key is taken from %s, which has to be set whenever the server or an agent is started.", variable)
-		return connect.Secret{Value: llm.FindKey(i.Environ), Variable: variable}, nil
+		return i.secretOfVariable(connect.Secret{Value: llm.FindKey(i.Environ), Variable: variable}, "llm.api_key", "key", "the server or an agent is"), nil
 	}
 	if err := i.notOverridden("llm.api_key", ""); err != nil {
 		return connect.Secret{}, err

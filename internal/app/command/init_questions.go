@@ -76,7 +76,7 @@ func (i *interview) askForge(ctx context.Context) error {
 // keepPlace writes down where the installation is, if flags say so: the next command has to
 // find it, also one that is started in another folder with the same configuration.
 func (i *interview) keepPlace() {
-	if i.at.over["data_dir"] != "" || i.at.unsaid && i.placeFlags(i) != "" {
+	if i.at.over["data_dir"] != "" || i.at.unsaid && i.placeFlags() != "" {
 		i.answers.DataDir = i.at.data
 	}
 	i.answers.Addr = i.at.over["server.addr"]

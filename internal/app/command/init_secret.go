@@ -17,16 +17,37 @@ import (
 // maxSecretFile is far beyond any token or key.
 const maxSecretFile = 64 << 10
 
-// secretOfFlag is the secret in the file that a flag names, for a key of the configuration.
-func (o *setup) secretOfFlag(flag, file, key string) (connect.Secret, error) {
-	secret, err := o.readSecret(file)
+// secretOfFlag is the secret in the file that a flag names, for a key of the configuration. A file
+// that the server cannot read is root's own: the server gets a file with the same secret.
+func (i *interview) secretOfFlag(ctx context.Context, flag, file, key string) (connect.Secret, error) {
+	secret, err := i.readSecret(file)
 	if err == nil {
-		err = o.notOverridden(key, secret.Value)
+		err = i.notOverridden(key, secret.Value)
 	}
 	if err != nil {
 		return connect.Secret{}, named(flag, err)
 	}
+	if secret.File != "" && !i.serverReads(ctx, secret.File) {
+		i.say("  %s cannot read %s: it gets the secret in a file of its own.", i.owned, secret.File)
+		secret.File = ""
+	}
 	return secret, nil
+}
+
+// secretOfVariable is a secret in a variable, where it stays. A server that another user runs has
+// not the variables of root: it gets a file, unless the variable would go over that.
+func (i *interview) secretOfVariable(secret connect.Secret, key, what, who string) connect.Secret {
+	if i.owned != "" && secret.Variable != config.Variable(key) {
+		i.say("  The %s is taken from %s, and %s gets it in a file.", what, secret.Variable, i.owned)
+		return connect.Secret{Value: secret.Value}
+	}
+	i.say("  The %s is taken from %s, which has to be set whenever %s started.", what, secret.Variable, who)
+	return secret
+}
+
+// serverReads reports whether the server will be able to read a file.
+func (i *interview) serverReads(ctx context.Context, file string) bool {
+	return i.owned == "" || connect.OwnerReads(ctx, i.at.data, file)
 }
 
 // notOverridden refuses a secret for a file while a variable has another one for the same key:
@@ -105,7 +126,7 @@ func (i *interview) askToken(ctx context.Context) error {
 // useKnownToken uses the token that need not be asked for, or the GitHub App that is configured,
 // if there is one. Where a person can give another, that it does not work is no error.
 func (i *interview) useKnownToken(ctx context.Context) (used bool, err error) {
-	secret, err := i.knownToken()
+	secret, err := i.knownToken(ctx)
 	app := i.kind.Forge == task.GitHub && i.at.loaded.GitHub.UsesApp() && i.isConfigured()
 	if err != nil || secret.Value == "" && !app {
 		return false, err
@@ -136,16 +157,15 @@ func (i *interview) isConfigured() bool {
 
 // knownToken is the token that need not be asked for: that of the flag, of the configuration
 // or of the environment.
-func (i *interview) knownToken() (connect.Secret, error) {
+func (i *interview) knownToken(ctx context.Context) (connect.Secret, error) {
 	if i.tokenFile != "" {
-		return i.secretOfFlag("token-file", i.tokenFile, string(i.kind.Forge)+".token")
+		return i.secretOfFlag(ctx, "token-file", i.tokenFile, string(i.kind.Forge)+".token")
 	}
 	if i.at.loaded.Account(i.kind.Forge).Credentials && i.isConfigured() {
 		return connect.Secret{Value: connect.TokenOf(i.at.loaded, i.kind.Forge), Configured: true}, nil
 	}
 	if variable, token := config.FindToken(i.kind.Forge, i.answers.URL, i.Environ); variable != "" {
-		i.say("  The token is taken from %s, which has to be set whenever the server is started.", variable)
-		return connect.Secret{Value: token, Variable: variable}, nil
+		return i.secretOfVariable(connect.Secret{Value: token, Variable: variable}, string(i.kind.Forge)+".token", "token", "the server is"), nil
 	}
 	return connect.Secret{}, nil
 }

@@ -37,19 +37,24 @@ const (
 // newcomer runs toryo init in a folder, on a Gitea in memory.
 type newcomer struct {
 	*testing.T
-	folder string
-	url    string // of the forge
-	addr   string // to listen on
-	forge  *forgesetup.Forge
-	shown  bytes.Buffer // to people
-	out    bytes.Buffer // with --json
-	asked  int
-	opened int             // how often the forge was asked something with a token
-	down   bool            // the forge does not answer
-	cache  string          // of the user
-	env    []string        // variables
-	place  []string        // flags that say where the installation is, if not the usual ones
-	before func(asked int) // each answer
+	folder  string
+	url     string // of the forge
+	addr    string // to listen on
+	forge   *forgesetup.Forge
+	shown   bytes.Buffer // to people
+	out     bytes.Buffer // with --json
+	asked   int
+	opened  int             // how often the forge was asked something with a token
+	down    bool            // the forge does not answer
+	cache   string          // of the user
+	env     []string        // variables
+	place   []string        // flags that say where the installation is, if not the usual ones
+	before  func(asked int) // each answer
+	steps   []string        // becoming another user and serving, where servers are expected
+	serves  bool
+	goes    string        // where it goes when it becomes another user, if that is not where it is
+	served  config.Config // by the last server
+	started site.Started
 }
 
 func newNewcomer(t *testing.T) *newcomer {
@@ -89,9 +94,19 @@ func (n *newcomer) run(lines []string, flags ...string) error {
 			}
 			return n.forge.As(c.Gitea.Token.Reveal()), nil
 		},
-		serve: func(context.Context, site.Program, config.Config, string, site.WhenReady) error {
-			n.Error("the server was started")
+		serve: func(_ context.Context, p site.Program, c config.Config, _ string, _ site.WhenReady) error {
+			n.steps, n.served, n.started = append(n.steps, "serve"), c, p.Started
+			if !n.serves {
+				n.Error("the server was started")
+			}
 			return nil
+		},
+		become: func(folder string) error {
+			n.steps = append(n.steps, "become the owner of "+folder)
+			if n.goes == "" {
+				return nil
+			}
+			return os.Chdir(n.goes)
 		},
 	}
 	if lines != nil {

@@ -76,17 +76,22 @@ func startedBy(settings *cli.Settings, name string) (site.Started, error) {
 	if err != nil {
 		return site.Started{}, task.Wrap(task.BadConfig, err, "the configuration cannot be found")
 	}
-	started := site.Started{File: full, Given: given, Overrides: settings.Given(), Command: "toryo serve", OwnAgent: name == "up"}
+	return startedWith(site.Started{File: full, Given: given, Overrides: settings.Given()}, name), nil
+}
+
+// startedWith adds the command to what it was told of its configuration.
+func startedWith(started site.Started, name string) site.Started {
+	started.Command, started.OwnAgent = "toryo serve", name == "up"
 	if started.OwnAgent {
 		started.Command = "toryo up"
 	}
-	started.Command += " --config " + site.Quoted(full)
+	started.Command += " --config " + site.Quoted(started.File)
 	for _, flag := range []cli.Flag{cli.DataFlag, cli.AddrFlag, parallelFlag} {
 		if value := started.Overrides[flag.Key]; value != "" {
 			started.Command += " --" + flag.Name + " " + site.Quoted(value)
 		}
 	}
-	return started, nil
+	return started
 }
 
 // runUp invites to the pages, works, and says what tasks wait for.

@@ -2,7 +2,12 @@
 
 package connect
 
-import "os"
+import (
+	"context"
+	"os"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
 
 // keepOwner does nothing here: servers that run as another user are those of packages for Linux.
 func keepOwner(*os.File, string) {}
@@ -12,3 +17,11 @@ func giveToOwner(*os.Root, string) {}
 
 // OtherOwner is known on Linux only.
 func OtherOwner(string) string { return "" }
+
+// OwnerReads is asked for another owner only.
+func OwnerReads(context.Context, string, string) bool { return true }
+
+// BecomeOwner is called for another owner only.
+func BecomeOwner(folder string) error {
+	return task.Errorf(task.Unsupported, "this process cannot become one of the owner of %s", folder)
+}
