@@ -2,9 +2,12 @@ package agent_test
 
 import (
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/agent"
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
@@ -112,4 +115,39 @@ func TestTaskThatNeedsMoreRoomThanThereIs(t *testing.T) {
 		t.Errorf("the result is %+v", got)
 	}
 	f.staysIn(t)
+}
+
+// A program that fails while the disk cannot be written does not fail the task: the task goes
+// back, and is done when there is room.
+func TestProgramThatFailsOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := testkit.NewDisk(t, 1<<20, 200)
+	if disk == nil {
+		return
+	}
+	server := newHouse(t, assignment(), second())
+	s := newShop(t, server.URL, "sh", "-c", `[ -e enough ] || head -c 2000000 /dev/zero >big && echo hello >README`)
+	s.folder.dir = disk.Dir
+	s.CheckAgain = 10 * time.Millisecond
+	s.Check = func(context.Context, *agent.UnableError) error {
+		if err := workdir.TestWrite(disk.Dir); err != nil {
+			return &agent.UnableError{Reason: task.ReasonDiskNotWritable, Err: err}
+		}
+		return nil
+	}
+	closing := s.open(t)
+	server.await(t, "the task to come back", func() bool { return len(server.results) == 1 })
+	if got := server.results[0]; got.Outcome != task.OutcomeReturned || got.Reason != string(task.ReasonDiskNotWritable) || got.Comment != "" {
+		t.Errorf("the result is %+v", got)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(disk.Dir, "big")), os.WriteFile(filepath.Join(disk.Dir, "enough"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	server.await(t, "the second task to be done", func() bool { return len(server.results) == 2 })
+	if err := closing(); err != nil {
+		t.Errorf("at its end: %v", err)
+	}
+	if got := server.results[1]; got.Outcome != task.OutcomeDone {
+		t.Errorf("the second result is %+v", got)
+	}
 }

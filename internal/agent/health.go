@@ -26,6 +26,8 @@ const (
 // examineWithin bounds the check at the start, which the first task waits for.
 const examineWithin = 30 * time.Second
 
+var errDiskInDoubt = errors.New("the disk may be full")
+
 // UnableError says why this agent can do no task, whatever the task is: its model, its
 // sandbox or its disk does not work.
 type UnableError struct {
@@ -148,6 +150,17 @@ func (a *Agent) checkOnce(ctx context.Context, within time.Duration, doubt *Unab
 	a.countChecks(1)
 	defer a.countChecks(-1)
 	return a.Check(ctx, doubt)
+}
+
+// checkRoom returns an error if the disk cannot be written. It is called when a task has failed,
+// while its workspace is still there: a program or a test that could not write says so in words of
+// its own, if at all, and that is no failure of the task.
+func (a *Agent) checkRoom(ctx context.Context) error {
+	unable := UnableOf(a.checkOnce(ctx, examineWithin, &UnableError{Reason: task.ReasonDiskNotWritable, Err: errDiskInDoubt}))
+	if unable == nil || unable.Reason != task.ReasonDiskNotWritable || ctx.Err() != nil {
+		return nil
+	}
+	return unable
 }
 
 // judge says whether a run has ended because of the model, the sandbox or the disk of this agent;

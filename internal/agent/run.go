@@ -137,10 +137,14 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 			h.log.WarnContext(ctx, "failed to remove the workspace", "error", failed)
 		}
 	}()
-	return executor.Execute(ctx, Run{
+	result, err = executor.Execute(ctx, Run{
 		Assignment: h.assignment, Work: work, Repository: repository, Forge: runForge{h}, Journal: journal,
 		Spending: spending{h.held}, Log: h.log,
 	})
+	if err == nil && result.Outcome == task.OutcomeFailed {
+		err = a.checkRoom(ctx)
+	}
+	return result, err
 }
 
 // reportCloneFailure comments that the project could not be cloned, as set-up does when

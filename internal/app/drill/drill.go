@@ -91,6 +91,7 @@ func (d Drill) Run(ctx context.Context) (r *Result, err error) {
 		if err := d.SetClock(ctx, 0); err != nil {
 			return r, err
 		}
+		d.printf("the clock of the database is right from now on")
 	}
 	d.printf("no more faults after %s; waiting for what is under way", time.Since(begun).Round(time.Second))
 	if r.found, err = s.settle(ctx); err != nil {

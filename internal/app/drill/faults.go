@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/toryo-dev/toryo/internal/lifecycle"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // tally counts what was done to the installation.
@@ -84,12 +85,20 @@ func (s *site) breakDatabase(ctx context.Context, f fault) error {
 	s.tally.add(f)
 	switch f.kind {
 	case databaseCut:
-		return s.drill.CutDatabase(ctx)
+		return ignoreDown(s.drill.CutDatabase(ctx))
 	case databaseRestart:
 		return s.drill.RestartDatabase(ctx)
 	default:
-		return s.drill.SetClock(ctx, f.clock)
+		return ignoreDown(s.drill.SetClock(ctx, f.clock))
 	}
+}
+
+// ignoreDown is the error unless the database is down: it may be just restarting.
+func ignoreDown(err error) error {
+	if task.CodeOf(err) == task.DatabaseDown {
+		return nil
+	}
+	return err
 }
 
 // breakProcess kills a process, asks it to end, or freezes it. One that is being started again
