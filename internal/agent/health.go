@@ -152,13 +152,13 @@ func (a *Agent) checkOnce(ctx context.Context, within time.Duration, doubt *Unab
 	return a.Check(ctx, doubt)
 }
 
-// checkRoom returns an error if the disk cannot be written. It is called when a task has failed,
+// checkRoom returns why the disk cannot be written, or nil if it can. It is called when a task has failed,
 // while its workspace is still there: a program or a test that could not write says so in words of
 // its own, if at all, and that is no failure of the task.
-func (a *Agent) checkRoom(ctx context.Context) error {
+func (a *Agent) checkRoom(ctx context.Context) *UnableError {
 	unable := UnableOf(a.checkOnce(ctx, examineWithin, &UnableError{Reason: task.ReasonDiskNotWritable, Err: errDiskInDoubt}))
-	if unable == nil || unable.Reason != task.ReasonDiskNotWritable || ctx.Err() != nil {
-		return nil
+	if unable != nil && (unable.Reason != task.ReasonDiskNotWritable || ctx.Err() != nil) {
+		unable = nil // others than the disk do not count here, nor does a check that was cut
 	}
 	return unable
 }

@@ -142,7 +142,9 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 		Spending: spending{h.held}, Log: h.log,
 	})
 	if err == nil && result.Outcome == task.OutcomeFailed {
-		err = a.checkRoom(ctx)
+		if unable := a.checkRoom(ctx); unable != nil {
+			err = unable
+		}
 	}
 	return result, err
 }

@@ -76,12 +76,12 @@ func checkEvent(e task.Event, id task.ID) error {
 }
 
 // appendEvents adds to the journal of a task.
-func appendEvents(ctx context.Context, q session, id task.ID, events []task.Event) (int, error) {
+func appendEvents(ctx context.Context, q session, id task.ID, events []task.Event) error {
 	last, err := countOne(ctx, q, eventCounter(id), int64(len(events)))
-	if err != nil {
-		return 0, err
+	if err == nil {
+		_, err = addEvents(ctx, q, last, events)
 	}
-	return addEvents(ctx, q, last, events)
+	return err
 }
 
 // addEvents adds entries that have been counted; last is the position of the last one. The journal
