@@ -26,7 +26,8 @@ const (
 // examineWithin bounds the check at the start, which the first task waits for.
 const examineWithin = 30 * time.Second
 
-var errDiskInDoubt = errors.New("the disk may be full")
+// errNoRoom says that a program has failed while the disk was full.
+var errNoRoom = task.Errorf(task.DataDir, "the disk of the agent was full while the program ran")
 
 // UnableError says why this agent can do no task, whatever the task is: its model, its
 // sandbox or its disk does not work.
@@ -152,15 +153,10 @@ func (a *Agent) checkOnce(ctx context.Context, within time.Duration, doubt *Unab
 	return a.Check(ctx, doubt)
 }
 
-// checkRoom returns why the disk cannot be written, or nil if it can. It is called when a task has failed,
-// while its workspace is still there: a program or a test that could not write says so in words of
-// its own, if at all, and that is no failure of the task.
-func (a *Agent) checkRoom(ctx context.Context) *UnableError {
-	unable := UnableOf(a.checkOnce(ctx, examineWithin, &UnableError{Reason: task.ReasonDiskNotWritable, Err: errDiskInDoubt}))
-	if unable != nil && (unable.Reason != task.ReasonDiskNotWritable || ctx.Err() != nil) {
-		unable = nil // others than the disk do not count here, nor does a check that was cut
-	}
-	return unable
+// lacksRoom reports whether the disk cannot be written.
+func (a *Agent) lacksRoom(ctx context.Context) bool {
+	unable := UnableOf(a.checkOnce(ctx, examineWithin, &UnableError{Reason: task.ReasonDiskNotWritable, Err: errNoRoom}))
+	return unable != nil && unable.Reason == task.ReasonDiskNotWritable
 }
 
 // judge says whether a run has ended because of the model, the sandbox or the disk of this agent;
@@ -173,7 +169,8 @@ func (a *Agent) judge(ctx context.Context, err error) *UnableError {
 	if unable == nil {
 		return nil
 	}
-	if already := a.health.current(); already != nil {
+	// A full disk is looked at again: it may be the workspace of this run that had filled it.
+	if already := a.health.current(); already != nil && unable.Reason != task.ReasonDiskNotWritable {
 		return already
 	}
 	checked := a.checkOnce(ctx, checkWithin, unable)

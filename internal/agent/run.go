@@ -137,16 +137,11 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 			h.log.WarnContext(ctx, "failed to remove the workspace", "error", failed)
 		}
 	}()
-	result, err = executor.Execute(ctx, Run{
+	return executor.Execute(ctx, Run{
 		Assignment: h.assignment, Work: work, Repository: repository, Forge: runForge{h}, Journal: journal,
 		Spending: spending{h.held}, Log: h.log,
+		lackedRoom: func(ctx context.Context) bool { return h.files != nil && h.files.LackedRoom() || a.lacksRoom(ctx) },
 	})
-	if err == nil && result.Outcome == task.OutcomeFailed {
-		if unable := a.checkRoom(ctx); unable != nil {
-			err = unable
-		}
-	}
-	return result, err
 }
 
 // reportCloneFailure comments that the project could not be cloned, as set-up does when

@@ -93,6 +93,20 @@ func (s *site) breakDatabase(ctx context.Context, f fault) error {
 	}
 }
 
+// correctClock sets the clock of the database right. A database that was restarted last may not
+// take connections yet.
+func (s *site) correctClock(ctx context.Context) error {
+	for begun := time.Now(); ; {
+		err := s.drill.SetClock(ctx, 0)
+		if task.CodeOf(err) != task.DatabaseDown || time.Since(begun) > startWithin {
+			return err
+		}
+		if err := lifecycle.Sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
 // ignoreDown is the error unless the database is down: it may be just restarting.
 func ignoreDown(err error) error {
 	if task.CodeOf(err) == task.DatabaseDown {
