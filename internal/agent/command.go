@@ -189,6 +189,9 @@ func (c Command) judge(ctx context.Context, run Run, ended sandbox.Result, again
 	switch {
 	case ended.Exceeded != sandbox.NoLimit:
 		return failed(run.Work.Type, in, messages.Text(in, "command.limit", ended.Exceeded), output), nil
+	case ended.ExitCode != 0 && run.lackedRoom != nil && run.lackedRoom(ctx):
+		// A program says that it could not write in words of its own, if at all.
+		return wire.Result{}, errNoRoom
 	case ended.ExitCode != 0:
 		return failed(run.Work.Type, in, messages.Text(in, "command.exit", ended.ExitCode), output), nil
 	case run.Work.Type == task.Review:

@@ -33,6 +33,9 @@ type Run struct {
 	Log      *slog.Logger
 
 	conflicts []string // files in which merges have found conflicts
+	// lackedRoom reports whether the disk cannot be written, or could not at some moment of the
+	// run; nil means that nobody knows.
+	lackedRoom func(context.Context) bool
 }
 
 // Spending is leave to call models, one by one.

@@ -26,6 +26,9 @@ const (
 // examineWithin bounds the check at the start, which the first task waits for.
 const examineWithin = 30 * time.Second
 
+// errNoRoom says that a program has failed while the disk was full.
+var errNoRoom = task.Errorf(task.DataDir, "the disk of the agent was full while the program ran")
+
 // UnableError says why this agent can do no task, whatever the task is: its model, its
 // sandbox or its disk does not work.
 type UnableError struct {
@@ -150,6 +153,12 @@ func (a *Agent) checkOnce(ctx context.Context, within time.Duration, doubt *Unab
 	return a.Check(ctx, doubt)
 }
 
+// lacksRoom reports whether the disk cannot be written.
+func (a *Agent) lacksRoom(ctx context.Context) bool {
+	unable := UnableOf(a.checkOnce(ctx, examineWithin, &UnableError{Reason: task.ReasonDiskNotWritable, Err: errNoRoom}))
+	return unable != nil && unable.Reason == task.ReasonDiskNotWritable
+}
+
 // judge says whether a run has ended because of the model, the sandbox or the disk of this agent;
 // nil means that it has not. An error of the model can be about this task alone, such as a gateway
 // that does not let its text through: it counts if a check, which has nothing of the task in it,
@@ -160,7 +169,8 @@ func (a *Agent) judge(ctx context.Context, err error) *UnableError {
 	if unable == nil {
 		return nil
 	}
-	if already := a.health.current(); already != nil {
+	// A full disk is looked at again: it may be the workspace of this run that had filled it.
+	if already := a.health.current(); already != nil && unable.Reason != task.ReasonDiskNotWritable {
 		return already
 	}
 	checked := a.checkOnce(ctx, checkWithin, unable)

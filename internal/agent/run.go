@@ -140,6 +140,7 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 	return executor.Execute(ctx, Run{
 		Assignment: h.assignment, Work: work, Repository: repository, Forge: runForge{h}, Journal: journal,
 		Spending: spending{h.held}, Log: h.log,
+		lackedRoom: func(ctx context.Context) bool { return h.files != nil && h.files.LackedRoom() || a.lacksRoom(ctx) },
 	})
 }
 

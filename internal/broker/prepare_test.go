@@ -395,11 +395,15 @@ func TestPreparationOfARunThatIsOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	o.forge.AddComment(issue, "ann", "With slate, please.")
 	if _, err := preparer(o, &seeds{}).Prepare(t.Context(), assignment.Assignment{Task: held}); task.CodeOf(err) != task.StaleGeneration {
 		t.Errorf("the next run is prepared, and preparing the one before says %v", err)
 	}
 	if now, err := o.store.CommentsStart(t.Context(), held.ID); err != nil || now != start {
 		t.Errorf("the next run was told up to %d, and now it is %d, %v", start, now, err)
+	}
+	if logged, err := o.store.CommentsAfter(t.Context(), held.ID, start, 10); err != nil || len(logged) > 0 {
+		t.Errorf("a late server has logged %+v, %v", logged, err)
 	}
 }
 

@@ -210,7 +210,7 @@ func kept(t testing.TB, s store.Store, x task.Task) {
 	for i := range 10 {
 		entries = append(entries, task.CommentEntry{Change: task.CommentNew, Comment: task.Comment{ID: fmt.Sprint(i), Kind: task.ItemComment, Author: "alice", Body: text[:500]}})
 	}
-	must(t, s.AppendComments(t.Context(), x.ID, 0, entries))
+	must(t, s.AppendComments(t.Context(), x.ID, 0, 0, entries))
 	for i, kind := range strings.Fields(strings.Repeat("progress comment progress state_label ", 8)) {
 		said := text[:1000]
 		if kind == "state_label" {

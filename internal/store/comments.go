@@ -15,8 +15,9 @@ type CommentLog interface {
 	KnownComments(ctx context.Context, id task.ID) (known []task.CommentEntry, last int64, err error)
 	// AppendComments appends entries behind the given position. It fails with
 	// Conflict if there are entries behind it already: then someone else has looked
-	// in the meantime.
-	AppendComments(ctx context.Context, id task.ID, after int64, entries []task.CommentEntry) error
+	// in the meantime. If a generation is named, not 0, what is appended is for the run in it,
+	// and StaleGeneration says that the task is in another one.
+	AppendComments(ctx context.Context, id task.ID, generation, after int64, entries []task.CommentEntry) error
 	// CommentsAfter returns entries whose position is greater than the given one,
 	// in order.
 	CommentsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.CommentEntry, error)

@@ -36,6 +36,8 @@ type Options struct {
 	// ReadOnly says that the runs are only looked at: no folder is made.
 	ReadOnly bool
 	Log      *slog.Logger
+	// RoomWithin is how long an entry waits for room on a full disk; 0 means ten minutes.
+	RoomWithin time.Duration
 	// Now is the clock.
 	Now func() time.Time
 }

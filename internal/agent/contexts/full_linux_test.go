@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
 	"github.com/toryo-dev/toryo/internal/phase"
@@ -82,6 +83,32 @@ func TestARunWaitsForRoom(t *testing.T) {
 	if past := j.Past(); len(past) != 2 || !strings.Contains(string(past[1].Data), long) {
 		t.Errorf("the journal has %d entries", len(past))
 	}
+	if err := j.Leave(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestARunDoesNotWaitForRoomForEver: it may be its own workspace that fills the disk.
+func TestARunDoesNotWaitForRoomForEver(t *testing.T) {
+	t.Parallel()
+	disk := testkit.NewDisk(t, 1<<20, 1000)
+	if disk == nil {
+		return
+	}
+	c := open(t, filepath.Join(disk.Dir, "contexts"), contexts.Options{RoomWithin: time.Millisecond})
+	j, err := c.Begin(t.Context(), work(1, nil), 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j.LackedRoom() {
+		t.Error("the disk was not full yet")
+	}
+	disk.Fill(t)
+	err = j.Append(t.Context(), task.NoteTaken, phase.Entry{Text: strings.Repeat("two ", 5000)})
+	if !errors.Is(err, syscall.ENOSPC) || task.CodeOf(err) != task.DataDir || !j.LackedRoom() {
+		t.Errorf("on a full disk: %v", err)
+	}
+	disk.Free(t)
 	if err := j.Leave(); err != nil {
 		t.Error(err)
 	}

@@ -2,6 +2,7 @@ package contexts
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,6 +34,7 @@ type Journal struct {
 	views   *views
 	waiting []waiting // entries that next has not taken yet
 	broken  error     // why nothing can be written any more
+	lacked  bool      // an entry had to wait for room
 	closed  bool
 }
 
@@ -214,18 +216,29 @@ func (j *Journal) encode(entry phase.Entry) (json.RawMessage, phase.Entry, error
 	return nil, phase.Entry{}, task.Errorf(task.TooLarge, "the journal entry has %d bytes; %d are allowed", len(data), maxEntry)
 }
 
+// LackedRoom reports whether the disk was full, or could only be read, when an entry was written.
+func (j *Journal) LackedRoom() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.lacked
+}
+
 // writeWithRoom writes, and waits where the disk is full or can only be read: a run goes on
-// when it can be written again. The end of the run ends the wait, also for entries that are
-// to be kept after it.
+// when it can be written again. The wait is bounded: it may be the workspace of this run that has
+// filled the disk, which goes with the run. The end of the run ends the wait, also for entries
+// that are to be kept after it.
 func (j *Journal) writeWithRoom(ctx context.Context, text []byte) error {
 	err := j.write(text)
 	if !passing(err) || j.broken != nil {
 		return err
 	}
+	j.lacked = true
 	log := j.contexts.options.Log
 	log.ErrorContext(ctx, "the disk is full or can only be read; the run waits", "run", j.id, "folder", j.dir, "error", err)
 	ticker := time.NewTicker(roomEvery)
 	defer ticker.Stop()
+	longest := time.NewTimer(cmp.Or(j.contexts.options.RoomWithin, roomWithin))
+	defer longest.Stop()
 	for passing(err) && j.broken == nil {
 		select {
 		case <-ticker.C:
@@ -233,6 +246,8 @@ func (j *Journal) writeWithRoom(ctx context.Context, text []byte) error {
 		case <-ctx.Done():
 			return err
 		case <-j.ended:
+			return err
+		case <-longest.C:
 			return err
 		}
 	}
@@ -242,8 +257,12 @@ func (j *Journal) writeWithRoom(ctx context.Context, text []byte) error {
 	return err
 }
 
-// roomEvery is how often a disk that cannot be written is tried again.
-const roomEvery = time.Second
+const (
+	// roomEvery is how often a disk that cannot be written is tried again, and roomWithin for how
+	// long.
+	roomEvery  = time.Second
+	roomWithin = 10 * time.Minute
+)
 
 // passing says whether a disk can be written again once somebody has made room or has seen
 // to it.

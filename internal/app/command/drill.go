@@ -40,12 +40,13 @@ func Drill(p site.Program) *cobra.Command {
 things for a while, several at once: processes are killed, asked to end and frozen, agents are
 cut off, and their requests are lost, late, overtaken or sent twice. Then look whether
 every task has ended exactly once, with one pull request, whether labels say what is so,
-whether nothing was written by a run that was over, and whether nothing is left over. It
-prints the counts, and its exit code is not 0 if something did not come out right.
+whether each pull request was reviewed, whether nothing was written by a run that was over,
+and whether nothing is left over. It prints the counts, and its exit code is not 0 if something did not come out right.
 
 Without --postgres there is one server, on SQLite. With it, several share a database that
 is made for the drill and dropped afterwards. Its clock is ten minutes off and is set again
-now and then, and all connections to it are cut. With --restart-database its server is
+now and then, and all connections to it are cut. If it is behind, it is set right after
+the last fault, for reviews are due by the time of the forge. With --restart-database its server is
 restarted too, by the command that you name.
 
 As root on Linux each process gets a small file system of its own in memory, which fills up
@@ -155,23 +156,13 @@ func (o *drillRun) makeDatabase(ctx context.Context) (work drill.Drill, drop fun
 		return o.work, nil, errors.Join(err, drop(context.WithoutCancel(ctx)))
 	}
 	o.work.Database = database
-	o.work.CutDatabase = func(ctx context.Context) error { return ignoreDown(postgres.CutConnections(ctx, database)) }
-	o.work.SetClock = func(ctx context.Context, ahead time.Duration) error {
-		return ignoreDown(postgres.SetClock(ctx, database, ahead))
-	}
+	o.work.CutDatabase = func(ctx context.Context) error { return postgres.CutConnections(ctx, database) }
+	o.work.SetClock = func(ctx context.Context, ahead time.Duration) error { return postgres.SetClock(ctx, database, ahead) }
 	o.work.DatabaseSize = func(ctx context.Context) (int64, error) { return postgres.Size(ctx, database) }
 	if o.restart != "" {
 		o.work.RestartDatabase = o.restartDatabase
 	}
 	return o.work, drop, nil
-}
-
-// ignoreDown is the error unless the database is down: it may be just restarting.
-func ignoreDown(err error) error {
-	if task.CodeOf(err) == task.DatabaseDown {
-		return nil
-	}
-	return err
 }
 
 // restartDatabase runs the command that was named for it.

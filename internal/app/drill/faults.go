@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/toryo-dev/toryo/internal/lifecycle"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // tally counts what was done to the installation.
@@ -83,12 +84,34 @@ func (s *site) breakDatabase(ctx context.Context, f fault) error {
 	s.tally.add(f)
 	switch f.kind {
 	case databaseCut:
-		return s.drill.CutDatabase(ctx)
+		return ignoreDown(s.drill.CutDatabase(ctx))
 	case databaseRestart:
 		return s.drill.RestartDatabase(ctx)
 	default:
-		return s.drill.SetClock(ctx, f.clock)
+		return ignoreDown(s.drill.SetClock(ctx, f.clock))
 	}
+}
+
+// correctClock sets the clock of the database right. A database that was restarted last may not
+// take connections yet.
+func (s *site) correctClock(ctx context.Context) error {
+	for begun := time.Now(); ; {
+		err := s.drill.SetClock(ctx, 0)
+		if task.CodeOf(err) != task.DatabaseDown || time.Since(begun) > startWithin {
+			return err
+		}
+		if err := lifecycle.Sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// ignoreDown is the error unless the database is down: it may be just restarting.
+func ignoreDown(err error) error {
+	if task.CodeOf(err) == task.DatabaseDown {
+		return nil
+	}
+	return err
 }
 
 // breakProcess kills a process, asks it to end, or freezes it. One that is being started again

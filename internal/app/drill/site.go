@@ -43,7 +43,8 @@ type site struct {
 }
 
 // work is what does the tasks: it takes a moment, and leaves one file with one
-// line, however often it was begun. It looks for what an earlier run has left.
+// line, however often it was begun. It looks for what an earlier run has left. It tries again
+// while the disk is full: there may be room again when the agent looks why it has failed.
 const work = `sleep 0.$((RANDOM % 10)); until mkdir -p done && echo "task $1" >"done/$1"; do sleep 1; done; sleep $((RANDOM % 5)).$((RANDOM % 10)); echo "did $1"`
 
 // reviewDelay is how long after its last commit a pull request is reviewed: soon, for how long the

@@ -83,7 +83,7 @@ func modelsInUse(c config.Config) []modelInUse {
 // check implements [agent.Agent]'s Check. A model in doubt is asked alone. If it is that of some
 // roles, the agent can do the tasks of others.
 func (c checkup) check(ctx context.Context, doubt *agent.UnableError) error {
-	if err := c.checkDisk(); err != nil {
+	if err := c.checkDisk(); err != nil || doubt != nil && doubt.Reason == task.ReasonDiskNotWritable {
 		return err
 	}
 	if err := c.checkSandbox(ctx, doubt); err != nil {
@@ -116,7 +116,7 @@ func (m modelInUse) concerns(doubt *agent.UnableError) bool {
 	switch {
 	case doubt == nil:
 		return true
-	case doubt.Reason == task.ReasonNoSandbox, doubt.Reason == task.ReasonDiskNotWritable:
+	case doubt.Reason == task.ReasonNoSandbox:
 		return false
 	case doubt.Model == "":
 		return m.general

@@ -298,7 +298,11 @@ func (k *Log) update(ctx context.Context, t task.Task, read func(context.Context
 		if err != nil || len(entries) == 0 {
 			return err
 		}
-		err = k.options.Store.AppendComments(ctx, t.ID, last, entries)
+		var generation int64
+		if of == everyComment { // a server that is late must not say what the next run was told
+			generation = t.Generation
+		}
+		err = k.options.Store.AppendComments(ctx, t.ID, generation, last, entries)
 		if task.CodeOf(err) != task.Conflict {
 			return err
 		}

@@ -34,7 +34,7 @@ func TestTakenUpIsKnownAfterTheTextsAreGone(t *testing.T) {
 	for _, one := range []task.Comment{said("1", "there when it began"), said("2", "while it worked"), said("3", "too late")} {
 		entries = append(entries, task.CommentEntry{Comment: one, Change: task.CommentNew})
 	}
-	must(t, database.AppendComments(t.Context(), x.ID, 0, entries))
+	must(t, database.AppendComments(t.Context(), x.ID, 0, 0, entries))
 	must(t, database.StartComments(t.Context(), x.ID, x.Generation, 1))
 	_, err = database.Append(t.Context(), []task.Event{{
 		Task: x.ID, Generation: held[0].Generation, Source: task.FromAgent, Sequence: 1, Kind: task.SignalTaken,

@@ -27,13 +27,17 @@ func (s *Store) KnownComments(ctx context.Context, id task.ID) (known []task.Com
 }
 
 // AppendComments implements store.CommentLog.
-func (s *Store) AppendComments(ctx context.Context, id task.ID, after int64, entries []task.CommentEntry) error {
+func (s *Store) AppendComments(ctx context.Context, id task.ID, generation, after int64, entries []task.CommentEntry) error {
 	if len(entries) == 0 {
 		return nil
 	}
 	return s.write(ctx, func(q session) error {
-		if _, err := lockTask(ctx, q, id); err != nil { // the log is this transaction's alone now
+		found, err := lockTask(ctx, q, id) // the log is this transaction's alone now
+		if err != nil {
 			return err
+		}
+		if generation != 0 && found.Generation != generation {
+			return staleError(id, generation, found.Generation)
 		}
 		last, _, err := first(ctx, q, scanNumber, `SELECT COALESCE(MAX(position), 0) FROM comment_log WHERE task = ?`, id)
 		if err != nil {

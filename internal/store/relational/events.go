@@ -24,24 +24,42 @@ func (s *Store) Append(ctx context.Context, events []task.Event) (added int, err
 		}
 	}
 	err = s.write(ctx, func(q session) error {
-		// Whoever writes may be late: a server that was stopped for a while goes on as if nothing
-		// had happened. The lock keeps a next generation from beginning in between.
-		found, err := lockTask(ctx, q, events[0].Task)
+		last, err := countOne(ctx, q, eventCounter(events[0].Task), int64(len(events)))
 		if err != nil {
 			return err
 		}
-		for _, e := range events {
-			if e.Generation < found.Generation {
-				return staleError(e.Task, e.Generation, found.Generation)
-			}
+		if err := checkNotOver(ctx, q, events); err != nil {
+			return err
 		}
-		added, err = appendEvents(ctx, q, events[0].Task, events)
+		added, err = addEvents(ctx, q, last, events)
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
 	return added, nil
+}
+
+// checkNotOver refuses entries of a run before the last one: whoever writes may be late, such as
+// a server that was stopped for a while and goes on as if nothing had happened. It is called when
+// this transaction has counted the entries: from then on no next run can begin before it has
+// ended, because the first entry of that run needs the same counter. A lock of the task would
+// make it look claimed.
+func checkNotOver(ctx context.Context, q session, events []task.Event) error {
+	id := events[0].Task
+	current, exists, err := first(ctx, q, scanNumber, `SELECT generation FROM tasks WHERE id = ?`, id)
+	if err != nil {
+		return err
+	}
+	if !exists {
+		return noTask(id)
+	}
+	for _, e := range events {
+		if e.Generation < current {
+			return staleError(id, e.Generation, current)
+		}
+	}
+	return nil
 }
 
 func checkEvent(e task.Event, id task.ID) error {
@@ -57,12 +75,19 @@ func checkEvent(e task.Event, id task.ID) error {
 	return checkJSON("data of an event", e.Data)
 }
 
-// appendEvents adds to the journal of a task that this transaction has locked.
-func appendEvents(ctx context.Context, q session, id task.ID, events []task.Event) (int, error) {
+// appendEvents adds to the journal of a task.
+func appendEvents(ctx context.Context, q session, id task.ID, events []task.Event) error {
 	last, err := countOne(ctx, q, eventCounter(id), int64(len(events)))
-	if err != nil {
-		return 0, err
+	if err == nil {
+		_, err = addEvents(ctx, q, last, events)
 	}
+	return err
+}
+
+// addEvents adds entries that have been counted; last is the position of the last one. The journal
+// is this transaction's alone.
+func addEvents(ctx context.Context, q session, last int64, events []task.Event) (int, error) {
+	id := events[0].Task
 	fresh, err := freshEvents(ctx, q, id, events)
 	if err != nil {
 		return 0, err

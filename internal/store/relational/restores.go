@@ -108,7 +108,7 @@ func fenceTasks(ctx context.Context, q session, done *store.Fenced, effects stor
 		return err
 	}
 	for _, entry := range f.staying {
-		if _, err := appendEvents(ctx, q, entry.Task, []task.Event{entry}); err != nil {
+		if err := appendEvents(ctx, q, entry.Task, []task.Event{entry}); err != nil {
 			return err
 		}
 		q.notify(store.TasksChanged, string(entry.Task))

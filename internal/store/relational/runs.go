@@ -63,7 +63,7 @@ func reportIn(ctx context.Context, q session, report store.RunReport) (int64, er
 	if end <= last {
 		return last, nil
 	}
-	if _, err := appendEvents(ctx, q, report.Task, report.Events[last+1-first:]); err != nil {
+	if err := appendEvents(ctx, q, report.Task, report.Events[last+1-first:]); err != nil {
 		return 0, err
 	}
 	q.notify(store.JournalGrew, string(report.Task))
@@ -110,7 +110,7 @@ func endRun(ctx context.Context, q session, end store.RunEnd) (task.Task, error)
 		}
 	}
 	if len(events) > 0 {
-		if _, err := appendEvents(ctx, q, end.Task, events); err != nil {
+		if err := appendEvents(ctx, q, end.Task, events); err != nil {
 			return task.Task{}, err
 		}
 	}

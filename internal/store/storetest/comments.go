@@ -32,9 +32,9 @@ func logComments(t *testing.T, s store.Store) {
 	refused.Refused = task.ReasonNoWriteAccess
 	entries := []task.CommentEntry{commentEntry("1", "one", task.CommentPresent), refused, commentEntry("1", "uno", task.CommentEdited)}
 	entries[1].About, entries[2].Before = "main.go:3", "one"
-	must(t, s.AppendComments(t.Context(), x.ID, 0, entries))
-	must(t, s.AppendComments(t.Context(), x.ID, 3, []task.CommentEntry{commentEntry("1", "uno", task.CommentDeleted)}))
-	must(t, s.AppendComments(t.Context(), other.ID, 0, nil))
+	must(t, s.AppendComments(t.Context(), x.ID, 0, 0, entries))
+	must(t, s.AppendComments(t.Context(), x.ID, 0, 3, []task.CommentEntry{commentEntry("1", "uno", task.CommentDeleted)}))
+	must(t, s.AppendComments(t.Context(), other.ID, 0, 0, nil))
 	for i := range entries {
 		entries[i].Position = int64(i + 1)
 	}
@@ -47,17 +47,17 @@ func logComments(t *testing.T, s store.Store) {
 	gone.Position = 4
 	equal(t, known, []task.CommentEntry{entries[1], gone})
 	equal(t, last, 4)
-	wantCode(t, s.AppendComments(t.Context(), x.ID, 3, entries), task.Conflict)
-	wantCode(t, s.AppendComments(t.Context(), "nothing", 0, entries), task.NotFound)
+	wantCode(t, s.AppendComments(t.Context(), x.ID, 0, 3, entries), task.Conflict)
+	wantCode(t, s.AppendComments(t.Context(), "nothing", 0, 0, entries), task.NotFound)
 	nul := commentEntry("3", "a\x00b", task.CommentNew)
-	must(t, s.AppendComments(t.Context(), x.ID, 4, []task.CommentEntry{nul})) // changed, not lost
+	must(t, s.AppendComments(t.Context(), x.ID, 0, 4, []task.CommentEntry{nul})) // changed, not lost
 }
 
 func appendCommentsTogether(t *testing.T, s store.Store) {
 	x := running(t, s)
 	var appended atomic.Int64
 	together(8, func(int) {
-		err := s.AppendComments(t.Context(), x.ID, 0, []task.CommentEntry{commentEntry("1", "one", task.CommentNew)})
+		err := s.AppendComments(t.Context(), x.ID, 0, 0, []task.CommentEntry{commentEntry("1", "one", task.CommentNew)})
 		if err == nil {
 			appended.Add(1)
 		} else if task.CodeOf(err) != task.Conflict {
@@ -71,7 +71,7 @@ func sameID(t *testing.T, s store.Store) {
 	x := running(t, s)
 	onLine := commentEntry("1", "on a line", task.CommentNew)
 	onLine.Kind = task.ReviewComment
-	must(t, s.AppendComments(t.Context(), x.ID, 0, []task.CommentEntry{commentEntry("1", "one", task.CommentNew), onLine}))
+	must(t, s.AppendComments(t.Context(), x.ID, 0, 0, []task.CommentEntry{commentEntry("1", "one", task.CommentNew), onLine}))
 	known, _, err := s.KnownComments(t.Context(), x.ID)
 	must(t, err)
 	equal(t, len(known), 2)
@@ -86,5 +86,8 @@ func startOfComments(t *testing.T, s store.Store) {
 	wantCode(t, s.StartComments(t.Context(), "nothing", 1, 1), task.NotFound)
 	moved(t, s, x, task.Lost)
 	wantCode(t, s.StartComments(t.Context(), x.ID, x.Generation, 9), task.StaleGeneration)
+	late := []task.CommentEntry{commentEntry("1", "one", task.CommentPresent)}
+	wantCode(t, s.AppendComments(t.Context(), x.ID, x.Generation, 0, late), task.StaleGeneration)
+	must(t, s.AppendComments(t.Context(), x.ID, x.Generation+1, 0, late))
 	equal(t, got[int64](t)(s.CommentsStart(t.Context(), x.ID)), 7)
 }

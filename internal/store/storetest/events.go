@@ -1,8 +1,10 @@
 package storetest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,6 +22,7 @@ var eventChecks = []check{
 	{"the last sequence is that of the source in the generation", lastSequence},
 	{"bad events are refused whole", badEvents},
 	{"an event of a generation that is over is refused", staleEvents},
+	{"no event of a generation comes behind one of the next", staleEventsTogether},
 	{"hundreds of events are one call", appendMany},
 }
 
@@ -147,6 +150,34 @@ func staleEvents(t *testing.T, s store.Store) {
 	wantCode(t, err, task.StaleGeneration)
 	equal(t, journal(t, s, x.ID), before)
 	equal(t, got[int](t)(s.Append(t.Context(), []task.Event{eventOf(now, task.FromServer, 0)})), 1)
+}
+
+func staleEventsTogether(t *testing.T, s store.Store) {
+	for range 10 {
+		x := running(t, s)
+		together(4, func(i int) {
+			if i == 0 {
+				if _, err := s.Move(t.Context(), store.Change{Task: x.ID, Trigger: task.Lost, Reason: task.ReasonLeaseExpired}); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			for {
+				_, err := s.Append(t.Context(), []task.Event{eventOf(x, task.FromServer, 0)})
+				if err == nil {
+					continue
+				}
+				if task.CodeOf(err) != task.StaleGeneration {
+					t.Error(err)
+				}
+				return
+			}
+		})
+		generations := func(a, b task.Event) int { return cmp.Compare(a.Generation, b.Generation) }
+		if all := journal(t, s, x.ID); !slices.IsSortedFunc(all, generations) {
+			t.Errorf("the journal is %+v", all)
+		}
+	}
 }
 
 func badEvents(t *testing.T, s store.Store) {

@@ -60,7 +60,7 @@ func written(t testing.TB, s store.Store, x task.Task) {
 	got[int](t)(s.Append(t.Context(), events))
 	_, last, err := s.KnownComments(t.Context(), x.ID)
 	must(t, err)
-	must(t, s.AppendComments(t.Context(), x.ID, last, []task.CommentEntry{
+	must(t, s.AppendComments(t.Context(), x.ID, 0, last, []task.CommentEntry{
 		commentEntry("1", "one", task.CommentPresent), commentEntry("2", "two", task.CommentNew),
 		commentEntry("1", "uno", task.CommentEdited), commentEntry("3", "late", task.CommentNew),
 	}))
@@ -160,7 +160,7 @@ func pruneComments(t *testing.T, s store.Store) {
 	equal(t, len(got[[]task.CommentEntry](t)(s.CommentsAfter(t.Context(), x.ID, 0, 0))), 3)
 	// Up to here a run had taken them up, as its journal said.
 	equal(t, got[int64](t)(s.CommentsStart(t.Context(), x.ID)), 3)
-	must(t, s.AppendComments(t.Context(), x.ID, 4, []task.CommentEntry{commentEntry("4", "more", task.CommentNew)}))
+	must(t, s.AppendComments(t.Context(), x.ID, 0, 4, []task.CommentEntry{commentEntry("4", "more", task.CommentNew)}))
 }
 
 func pruneHashes(t *testing.T, s store.Store) {
@@ -171,7 +171,7 @@ func pruneHashes(t *testing.T, s store.Store) {
 	for i, text := range texts {
 		entries = append(entries, commentEntry(fmt.Sprint(i), text, task.CommentNew))
 	}
-	must(t, s.AppendComments(t.Context(), x.ID, 0, entries))
+	must(t, s.AppendComments(t.Context(), x.ID, 0, 0, entries))
 	moved(t, s, x, task.Finished)
 	pruned(t, s, store.KeptJournals, far())
 	known, _, err := s.KnownComments(t.Context(), x.ID)
@@ -193,7 +193,7 @@ func pruneLimit(t *testing.T, s store.Store) {
 	for i := range 20 {
 		entries = append(entries, commentEntry("1", fmt.Sprint("version ", i), task.CommentEdited))
 	}
-	must(t, s.AppendComments(t.Context(), x.ID, 0, entries))
+	must(t, s.AppendComments(t.Context(), x.ID, 0, 0, entries))
 	moved(t, s, x, task.Finished)
 	for more, steps := true, 0; more; steps++ {
 		var removed int
