@@ -99,14 +99,28 @@ func (o tasksLogs) keepFollowing(ctx context.Context, client *wire.Client, id ta
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case task.CodeOf(err) != task.Unavailable:
+		case task.CodeOf(err) == task.Unavailable:
+		case task.CodeOf(err) == task.Unauthorized && o.server == "": // the token was that of a server that has ended
+		default:
 			return err
 		}
 		fmt.Fprintf(o.Stderr, "toryo: %v; connecting again\n", err)
+		if err := o.connectAgain(ctx, client, pauses); err != nil {
+			return err
+		}
+	}
+}
+
+// connectAgain waits until there may be a server again.
+func (o tasksLogs) connectAgain(ctx context.Context, client *wire.Client, pauses backoff.BackOff) error {
+	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(pauses.NextBackOff()):
+		}
+		if err := o.renew(client); !errors.Is(err, site.ErrNoServer) {
+			return err
 		}
 	}
 }

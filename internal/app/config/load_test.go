@@ -448,7 +448,8 @@ func TestADataDirectoryCountsFromItsFile(t *testing.T) {
 		{file: "/etc/toryo/toryo.yaml", text: "data_dir: kept", want: "/etc/toryo/kept"},
 		{file: "/etc/toryo/toryo.yaml", text: "data_dir: /var/lib/toryo", want: "/var/lib/toryo"},
 		{file: "toryo.yaml", text: "data_dir: kept", want: "kept"},
-		{file: "/etc/toryo/toryo.yaml", text: "language: en", want: "data"},
+		{file: "/etc/toryo/toryo.yaml", text: "language: en", want: "/var/lib/toryo"},
+		{file: "/etc/toryo/agent.yaml", text: "language: en", want: "data"},
 		{file: "/etc/toryo/toryo.yaml", text: "data_dir: kept", environ: []string{"TORYO_DATA_DIR=here"}, want: "here"},
 		{file: "/etc/toryo/toryo.yaml", text: "data_dir: kept", flag: "there", want: "there"},
 	} {
@@ -462,7 +463,7 @@ func TestADataDirectoryCountsFromItsFile(t *testing.T) {
 	}
 }
 
-// The token of the command line is no key, and not a slip of the pen either.
+// The token of the command line is no key, and no misspelt one either.
 func TestTheTokenOfCommandsIsNoUnknownVariable(t *testing.T) {
 	t.Parallel()
 	if _, report := parse("toryo.yaml", nil, []string{TokenVariable + "=x"}, nil); len(report.Warnings) != 0 {
