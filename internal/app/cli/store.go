@@ -67,7 +67,7 @@ func (s *Settings) open(ctx context.Context, p site.Program, c config.Config, mi
 	if err != nil {
 		return nil, err
 	}
-	if err := site.GiveToOwner(c.DataDir, databaseFile, databaseFile+"-wal", databaseFile+"-shm"); err != nil {
+	if err := site.GiveToOwner(c.DataDir, "."); err != nil {
 		return nil, errors.Join(err, made.Close())
 	}
 	where := absolute(c.DataDir)
