@@ -170,16 +170,13 @@ func TestTasksOfAServerElsewhere(t *testing.T) {
 	}
 }
 
-// A server that runs on the data directory is asked also by commands that only read, with a
-// token that may do no more and is revoked. When it was killed, its database is read.
+// A server that runs on the data directory is asked also by commands that only read, which leave
+// nothing in the database. When it was killed, its database is read.
 func TestReadingAsksTheServerThatRuns(t *testing.T) {
 	t.Parallel()
 	n := newNamed(t)
-	while := n.output(t, "tasks", "show", "#3")
 	tokens := n.output(t, "token", "list")
-	if fields := strings.Fields(tokens[strings.LastIndex(strings.TrimSpace(tokens), "\n")+1:]); len(fields) < 3 || fields[1] != "viewer" || fields[2] != "command" || fields[len(fields)-1] == "-" {
-		t.Errorf("the tokens are\n%s", tokens)
-	}
+	while := n.output(t, "tasks", "show", "#3")
 	n.server.kill(t)
 	if after := n.output(t, "tasks", "show", "#3"); after != while {
 		t.Errorf("it says first\n%s\nand then\n%s", while, after)
