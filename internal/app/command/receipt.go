@@ -55,7 +55,7 @@ if it was, and 1 if it was not or if it is about another commit than --commit.
 
 The keys are those that --key names, or those of the server that --server names, or those
 in the database of this machine. A key that comes from whoever gave you the receipt proves
-nothing. TORYO_TOKEN is sent to your own server only.`,
+nothing. TORYO_TOKEN is sent to the server that --server names only.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return o.verify(c.Context(), args[0]) },
 	}
