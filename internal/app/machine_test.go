@@ -77,6 +77,15 @@ func TestAMachineFileThatCannotBeRead(t *testing.T) {
 	if _, err := os.Stat(machine.Data); !os.IsNotExist(err) {
 		t.Errorf("the data directory is there: %v", err)
 	}
+	file := filepath.Join(filepath.Dir(machine.File), "receipt.json")
+	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"receipt", "show", file}, {"receipt", "verify", file, "--key", file}} {
+		if code, _, said := toryo(t, nil, args...); code == task.BadConfig.Info().Exit || strings.Contains(said, machine.File) {
+			t.Errorf("%v: exit %d: %s", args, code, said)
+		}
+	}
 }
 
 // A server and what else works with secrets needs them; what works with the data does without.

@@ -78,7 +78,7 @@ func receiptShowCommand(p site.Program) *cobra.Command {
 }
 
 func (o *onReceipt) verify(ctx context.Context, name string) error {
-	source, err := o.receiptSource()
+	source, err := o.receiptSource(name, o.key != "")
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (o *onReceipt) verify(ctx context.Context, name string) error {
 }
 
 func (o *onReceipt) show(ctx context.Context, name string) error {
-	source, err := o.receiptSource()
+	source, err := o.receiptSource(name, true)
 	if err != nil {
 		return err
 	}

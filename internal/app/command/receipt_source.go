@@ -35,9 +35,11 @@ type receiptSource struct {
 	http   *http.Client
 }
 
-func (o *onReceipt) receiptSource() (*receiptSource, error) {
+// receiptSource reads the configuration. That of the machine is not needed for a receipt in a file,
+// with keys that are named.
+func (o *onReceipt) receiptSource(name string, keys bool) (*receiptSource, error) {
 	load := o.settings.LoadData
-	if o.server != "" {
+	if _, err := os.Stat(name); o.server != "" || err == nil && keys {
 		load = o.settings.LoadRemote
 	}
 	loaded, err := load(o.Program)
