@@ -109,3 +109,27 @@ func TestAgentNames(t *testing.T) {
 		}
 	}
 }
+
+// The token that a server has made for itself is known besides those of the database, as an
+// operator's, and is not put there.
+func TestOwnToken(t *testing.T) {
+	t.Parallel()
+	database, err := sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = database.Close() }()
+	known := access.WithOwnToken(database, "toryo_own")
+	token, err := known.TokenByHash(t.Context(), access.Hash("toryo_own"))
+	if err != nil || token.Role != string(access.Operator) {
+		t.Errorf("it is %+v, %v", token, err)
+	}
+	for _, other := range []string{"", "toryo_ow", "toryo_own2"} {
+		if token, err := known.TokenByHash(t.Context(), access.Hash(other)); task.CodeOf(err) != task.NotFound {
+			t.Errorf("%q is %+v, %v", other, token, err)
+		}
+	}
+	if token, err := database.TokenByHash(t.Context(), access.Hash("toryo_own")); task.CodeOf(err) != task.NotFound {
+		t.Errorf("the database has %+v, %v", token, err)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toryo-dev/toryo/internal/app/cli"
+	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/manual"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -47,8 +48,8 @@ func wordsOf(c *cobra.Command) []string { return strings.Fields(c.CommandPath())
 func TestCommandsMakeNoInstallationHere(t *testing.T) {
 	folder := t.TempDir()
 	t.Chdir(folder)
-	if _, err := os.Stat(cli.MachineFile); err == nil {
-		t.Fatalf("this machine has a %s, which the test would read", cli.MachineFile)
+	if _, err := os.Stat(config.Machine.File); err == nil {
+		t.Fatalf("this machine has a %s, which the test would read", config.Machine.File)
 	}
 	looked := 0
 	for _, c := range allCommands(rootCommand(site.Program{})) {
@@ -142,7 +143,7 @@ func TestMissingArgumentsAreNamed(t *testing.T) {
 	if looked < 30 {
 		t.Errorf("only %d arguments were left out", looked)
 	}
-	if said := wantExit(t, task.Usage, "tasks", "show"); !strings.Contains(said, "toryo tasks show needs TASK, such as team/app#3; see toryo tasks show --help") {
+	if said := wantExit(t, task.Usage, "tasks", "show"); !strings.Contains(said, "toryo tasks show needs TASK, such as team/app#3; '#3' needs quotes, since a shell takes it for a comment; see toryo tasks show --help") {
 		t.Error(said)
 	}
 }

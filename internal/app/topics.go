@@ -40,11 +40,11 @@ func exitCodesTopic() string {
 
 func configurationTopic() string {
 	return `The configuration is one YAML file. Every command looks for it in the same way: the file that
---config names, or else ` + cli.DefaultFile + ` in the folder in which the command is called, or else
-` + cli.MachineFile + `. Environment variables go over the file, and flags over both.
+--config names, or else ` + cli.DefaultFile + ` in the folder in which the command is called` + machineTopic() + `.
+Environment variables go over the file, and flags over both.
 
-The data directory is the one that --data names, or else data_dir of the configuration. A
-relative data_dir counts from the folder of the file.
+The data directory is the one that --data names, or else data_dir of the configuration, which
+counts from the folder of the file if it is relative. If nobody sets it, it is ` + defaultDataTopic() + `.
 
 toryo config init writes a file with all of this, toryo config check finds what is wrong in one,
 and toryo config check --print says what is in force and where each value comes from.
@@ -54,14 +54,32 @@ These are the keys with their defaults, and the variable of each in brackets:
 ` + config.Reference()
 }
 
+// machineTopic is about the configuration of the machine, where there can be one.
+func machineTopic() string {
+	if config.Machine.File == "" {
+		return ""
+	}
+	return `, or else
+` + config.Machine.File + `. That is of the server of the machine: toryo run, toryo llm try, toryo env and commands
+with --server do without it. Others fail if this user may not read it`
+}
+
+func defaultDataTopic() string {
+	text := "data in the folder\nin which the command is called"
+	if config.Machine.File != "" {
+		text += ", and for " + config.Machine.File + " it is " + config.Machine.Data
+	}
+	return text
+}
+
 func environmentTopic() string {
 	return `Every key of the configuration has a variable that goes over the file: ` + config.VariablePrefix + `, the section and
 the key in capitals, such as TORYO_SERVER_ADDR for addr in server. Lists are separated by
 commas. A variable that is set to nothing counts as not set. toryo help configuration names
 them all.
 
-` + config.TokenVariable + ` is the token with which a command asks a server, for --server and for commands that
-steer tasks. On the machine of the server none is needed.
+` + config.TokenVariable + ` is the token with which a command asks the server that --server names. On the
+machine of the server none is needed.
 
 Where a credential is not configured, and what it is for is, these count too:
 ` + strings.Join(config.WellKnownVariables(), ", ") + `.

@@ -124,8 +124,6 @@ const (
 	// maxReport how many entries come in one report.
 	maxEntry  = 4 << 20
 	maxReport = 1000
-	// maxJournal is about how many bytes of the journal are given at once.
-	maxJournal = 16 << 20
 )
 
 // reportable are the kinds of entry that a run may write. Moves are the server's.
@@ -192,12 +190,6 @@ func (r *Runs) Journal(ctx context.Context, held Lease, after int64, limit int) 
 		}
 		after = page[len(page)-1].Position
 		events = slices.DeleteFunc(page, func(e task.Event) bool { return e.Generation < held.FirstGeneration })
-	}
-	size := 0
-	for i, e := range events {
-		if size += len(e.Data); size > maxJournal && i > 0 {
-			return events[:i], nil
-		}
 	}
 	return events, nil
 }

@@ -116,7 +116,7 @@ func (h *house) refuses(t *testing.T, envelope []byte, key, link, base string) {
 		"another commit":       {nil, []string{written(t, envelope), "--key", key, "--commit", base}, 1, "not about " + base},
 		"another payload":      {nil, []string{written(t, []byte(strings.Replace(string(envelope), "vnd.in-toto", "x", 1))), "--key", key}, 1, "a receipt has the type"},
 		"no receipt":           {nil, []string{key, "--key", key}, 1, "not a DSSE envelope"},
-		"no key":               {nil, []string{written(t, envelope), "--data", filepath.Join(elsewhere, "none")}, 2, "--key"},
+		"no key":               {nil, []string{written(t, envelope), "--data", filepath.Join(elsewhere, "none")}, 6, "name a file or an address that has them with --key"},
 		"a server of somebody": {token, []string{link}, 2, "give --server " + h.urls[0]},
 		"no token":             {nil, []string{link, "--server", h.urls[0]}, 2, "TORYO_TOKEN"},
 		"no such receipt":      {token, []string{h.urls[0] + "/receipts/none", "--server", h.urls[0]}, 8, "no receipt"},

@@ -62,13 +62,18 @@ func (s *Server) listReceipts(ctx context.Context, input *taskInput) (*receiptsO
 	if err != nil {
 		return nil, err
 	}
+	return &receiptsOutput{ReceiptsOf(found)}, nil
+}
+
+// ReceiptsOf are receipts as clients see them.
+func ReceiptsOf(found []store.Receipt) wire.Receipts {
 	listed := wire.Receipts{Receipts: make([]wire.ReceiptEntry, 0, len(found))}
 	for _, one := range found {
 		listed.Receipts = append(listed.Receipts, wire.ReceiptEntry{
 			ID: one.ID, Commit: one.Commit, Generation: one.Generation, Key: one.Key, CreatedAt: one.CreatedAt,
 		})
 	}
-	return &receiptsOutput{listed}, nil
+	return listed
 }
 
 // receiptKeys answers with the public keys, the one that signs first.

@@ -95,8 +95,8 @@ func (s *Server) stream(to huma.Context, notifier *broker.Notifier, id task.ID, 
 		if err := control.Flush(); err != nil {
 			return err
 		}
-		if len(events) == streamBatch {
-			continue
+		if len(events) > 0 {
+			continue // a page may be shorter than it could be
 		}
 		select {
 		case <-rung:

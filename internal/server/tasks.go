@@ -61,7 +61,8 @@ func (s *Server) registerTasks() {
 	}, s.findTask)
 	register(s, access.Viewer, huma.Operation{
 		OperationID: "list-events", Method: http.MethodGet, Path: "/v1/tasks/{id}/events", Summary: "The journal of a task",
-		Errors: []int{http.StatusNotFound},
+		Description: "A page can be shorter than its limit, if its entries are large: the journal is over where a page is empty.",
+		Errors:      []int{http.StatusNotFound},
 	}, s.listEvents)
 }
 
@@ -106,21 +107,7 @@ func (s *Server) listEvents(ctx context.Context, input *eventsInput) (*eventsOut
 	if err != nil {
 		return nil, err
 	}
-	return eventsOf(inOneAnswer(found)), nil
-}
-
-// maxEvents is how many bytes of data the entries of one answer have, unless the first has more.
-const maxEvents = 16 << 20
-
-// inOneAnswer are the first entries that fit into one answer, at least one if there is one.
-func inOneAnswer(events []task.Event) []task.Event {
-	size := 0
-	for i, e := range events {
-		if size += len(e.Data); size > maxEvents && i > 0 {
-			return events[:i]
-		}
-	}
-	return events
+	return eventsOf(found), nil
 }
 
 func eventsOf(found []task.Event) *eventsOutput {

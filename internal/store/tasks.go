@@ -191,6 +191,10 @@ type Leases interface {
 	Expired(ctx context.Context, now time.Time, limit int) ([]task.Task, error)
 }
 
+// MaxEventBytes is how many bytes of data a page of a journal has, unless its first entry has more.
+// Agents write the entries, and may be hostile.
+const MaxEventBytes = 16 << 20
+
 // Events keeps the journals of all tasks.
 type Events interface {
 	// Append stores events and gives each its position. An event whose task,
@@ -203,7 +207,8 @@ type Events interface {
 	// that is over: nothing is stored then.
 	Append(ctx context.Context, events []task.Event) (added int, err error)
 	// EventsAfter returns events of a task whose position is greater than the
-	// given one, in order.
+	// given one, in order. With a limit it returns no more of them than [MaxEventBytes]
+	// either, but always one: who wants the rest asks until there is none.
 	EventsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
 	// EventsBefore returns the last events of a task, so many at most, whose position is less
 	// than the given one, in order.

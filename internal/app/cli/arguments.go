@@ -19,6 +19,9 @@ var examples = map[string]string{
 	"REVIEW": "an id of toryo review list", "RECEIPT": "receipt.json", "ID": "one of the list",
 }
 
+// NeedsQuotes is said where the name of a task is missing.
+const NeedsQuotes = "'#3' needs quotes, since a shell takes it for a comment"
+
 var (
 	optional  = regexp.MustCompile(`\[[^\[\]]*\]`)
 	withValue = regexp.MustCompile(`--[a-z-]+ \S+`)
@@ -52,6 +55,9 @@ func WrongArguments(c *cobra.Command, args []string, refused error) error {
 		text := fmt.Sprintf("%s needs %s", c.CommandPath(), strings.Join(missing, " and "))
 		if example := examples[missing[0]]; example != "" {
 			text += ", such as " + example
+		}
+		if strings.Contains(missing[0], "TASK") || missing[0] == "ITEM" {
+			text += "; " + NeedsQuotes
 		}
 		return errors.New(text)
 	}

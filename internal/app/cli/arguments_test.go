@@ -13,7 +13,7 @@ func TestArgumentsOfAUsage(t *testing.T) {
 	for use, want := range map[string]string{
 		"show TASK": "TASK", "approve TASK PLAN": "TASK PLAN", "create --role ROLE [--name NAME]": "", "import PATH|URL [--name OWNER/NAME]": "PATH|URL",
 		"review ITEM [--approve | --request-changes] [--body TEXT] [--line PATH:LINE=TEXT]...": "ITEM", "reply ITEM THREAD --body TEXT": "ITEM THREAD",
-		"add ITEM LABEL...": "ITEM LABEL", "classify < LOG": "", "list": "", "pause [TASK]": "", "access LOGIN none|read": "LOGIN none|read",
+		"add ITEM LABEL...": "ITEM LABEL", "classify < LOG": "", "list": "", "pause [TASK]": "", "pause TASK | --all": "TASK", "access LOGIN none|read": "LOGIN none|read",
 	} {
 		if got := strings.Join(Arguments(&cobra.Command{Use: use}), " "); got != want {
 			t.Errorf("%q wants %q, not %q", use, got, want)

@@ -13,8 +13,9 @@ import (
 // variable or the configuration, or by calling the command in the folder of the
 // configuration. The default alone is a folder below whichever one the command is called in.
 func (s *Settings) named(c config.Config) bool {
-	file := s.FileOrDefault()
-	return c.Database.Driver == "postgres" || !s.report.Origin("data_dir").IsDefault() || file != "" && (filepath.Dir(file) == "." || file == MachineFile)
+	file := s.report.File()
+	here := file != "" && filepath.Dir(absolute(file)) == absolute(".")
+	return c.Database.Driver == "postgres" || !s.report.Origin("data_dir").IsDefault() || here || config.IsMachineFile(file)
 }
 
 // CheckNamed fails if nobody has said where an installation is to be made.
@@ -54,7 +55,7 @@ func (s *Settings) looked(c config.Config) string {
 	why := "set by " + origin.String()
 	switch {
 	case origin.IsDefault():
-		why = "the default"
+		why = "the " + origin.String()
 	case origin.IsFlag():
 		why = "given by --data"
 	}
@@ -63,15 +64,15 @@ func (s *Settings) looked(c config.Config) string {
 
 // lookedFor says which configuration was read, and why that one.
 func (s *Settings) lookedFor() string {
-	file := s.FileOrDefault()
+	file := s.report.File()
 	switch {
-	case file == "" && s.unreadable() != "":
-		return fmt.Sprintf("configuration: none, there is no %s here and %s may not be read by this user", DefaultFile, MachineFile)
+	case file == "" && s.orElse() == "":
+		return fmt.Sprintf("configuration: none, there is no %s here", DefaultFile)
 	case file == "":
-		return fmt.Sprintf("configuration: none, there is neither %s here nor %s", DefaultFile, MachineFile)
+		return fmt.Sprintf("configuration: none, there is neither %s here nor %s", DefaultFile, config.Machine.File)
 	case s.file != "":
 		return fmt.Sprintf("configuration: %s, given by --config", absolute(file))
-	case file == MachineFile:
+	case file == config.Machine.File:
 		return "configuration: " + file + ", that of this machine"
 	}
 	return fmt.Sprintf("configuration: %s, in this folder", absolute(file))

@@ -51,6 +51,9 @@ func WithData(ctx context.Context, p site.Program, s *Settings, missing OnMissin
 }
 
 func (s *Settings) open(ctx context.Context, p site.Program, c config.Config, missing OnMissing) (store.Store, error) {
+	if err := s.CheckDatabase(); err != nil {
+		return nil, err
+	}
 	there, err := site.HasDatabase(ctx, c)
 	switch {
 	case err != nil:
@@ -63,6 +66,9 @@ func (s *Settings) open(ctx context.Context, p site.Program, c config.Config, mi
 	made, err := site.OpenStore(ctx, c)
 	if err != nil {
 		return nil, err
+	}
+	if err := site.GiveToOwner(c.DataDir, "."); err != nil {
+		return nil, errors.Join(err, made.Close())
 	}
 	where := absolute(c.DataDir)
 	if c.Database.Driver == "postgres" {

@@ -106,8 +106,11 @@ func (o *backupOptions) printDump(loaded config.Config) error {
 }
 
 func (o *backupOptions) restore(ctx context.Context, file string) error {
-	loaded, err := o.settings.Load(o.Program)
+	loaded, err := o.settings.LoadData(o.Program)
 	if err != nil {
+		return err
+	}
+	if err := o.settings.CheckDatabase(); err != nil {
 		return err
 	}
 	if err := o.settings.CheckNamed(loaded); err != nil {
@@ -117,6 +120,9 @@ func (o *backupOptions) restore(ctx context.Context, file string) error {
 		Config: loaded, Report: o.report, Now: o.Now, Log: slog.New(slog.NewTextHandler(o.Stderr, nil)),
 	}.Run(ctx, file)
 	if err != nil {
+		return err
+	}
+	if err := site.GiveToOwner(loaded.DataDir, "."); err != nil {
 		return err
 	}
 	lines := []string{

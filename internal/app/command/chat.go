@@ -40,6 +40,7 @@ citations are true.`,
 		},
 	}
 	o.bind(c)
+	o.settings.NeedSecrets()
 	c.Flags().BoolVar(&o.fresh, "new", false, "begin a new conversation")
 	c.Flags().StringVar(&o.language, "language", "", "language of a new conversation: ja or en (default: that of the review)")
 	cli.CompleteFlag(c, "language", string(task.Japanese), string(task.English))

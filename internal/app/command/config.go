@@ -87,7 +87,7 @@ func configCheckCommand(p site.Program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Check a configuration and report its problems by line and key",
-		Long:  "Report every problem of a configuration in one run, as FILE:LINE:COLUMN: KEY: what is\nwrong. Environment variables count too. FILE is " + cli.DefaultFile + " unless given, or else\n" + cli.MachineFile + ".",
+		Long:  "Report every problem of a configuration in one run, as FILE:LINE:COLUMN: KEY: what is\nwrong. Environment variables count too. FILE is " + cli.DefaultFile + " unless given" + orMachineFile() + ".",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			o.file = cmp.Or(new(cli.Settings).FileOrDefault(), cli.DefaultFile)
@@ -99,6 +99,14 @@ func configCheckCommand(p site.Program) *cobra.Command {
 	}
 	c.Flags().BoolVar(&o.print, "print", false, "also print what is in force and where it comes from; secrets are masked")
 	return c
+}
+
+// orMachineFile names the configuration of the machine, where there can be one.
+func orMachineFile() string {
+	if config.Machine.File == "" {
+		return ""
+	}
+	return ", or else\n" + config.Machine.File
 }
 
 func (o configCheck) run() error {

@@ -48,6 +48,7 @@ func envDetectCommand(p site.Program) *cobra.Command {
 			return o.Run()
 		},
 	}
+	s.Own()
 	s.Bind(c)
 	c.Flags().StringVar(&o.Language, "language", "", "the programming `LANGUAGE` that the task is about")
 	c.Flags().BoolVar(&o.JSON, "json", false, "print everything as JSON")
@@ -92,6 +93,7 @@ times at most; without a model it says which command failed and why.`,
 			return o.run(c.Context())
 		},
 	}
+	o.settings.Own()
 	o.settings.Bind(c, cli.DataFlag, sandboxFlag, networkFlag, timeoutFlag)
 	c.Flags().StringVar(&o.work.Plan, "plan", "", "a plan with selected_environment, as a JSON `FILE`")
 	c.Flags().StringVar(&o.work.Image, "image", "", "the container `IMAGE`, instead of the environment's own")

@@ -148,8 +148,7 @@ type place struct {
 	text   []byte
 	loaded config.Config // with problems, if there are any
 	data   string        // in full
-	// over are the values of flags, which go over the configuration, and what a service is told
-	// apart from it.
+	// over are the values of flags, which go over the configuration.
 	over     map[string]string
 	problems []config.Problem // with the configuration
 	// unsaid says that nobody has said where the data directory is.
@@ -157,13 +156,6 @@ type place struct {
 	// named says that another command does not find the configuration in this folder by itself.
 	named bool
 }
-
-// The services in deploy/systemd have their configuration in one folder and their data in another,
-// of which a variable tells that only they have.
-const (
-	serviceConfig = "/etc/toryo"
-	serviceData   = "/var/lib/toryo"
-)
 
 // locate finds the installation. Nothing is made.
 func (o *setup) locate() (place, error) {
@@ -179,10 +171,7 @@ func (o *setup) locate() (place, error) {
 	}
 	at.over = o.settings.Given()
 	loaded, report := config.LoadText(at.file, at.text, o.Environ, at.over)
-	if at.unsaid = report.Origin("data_dir").IsDefault(); at.unsaid && filepath.Dir(at.file) == serviceConfig {
-		at.over["data_dir"] = serviceData
-		loaded, report = config.LoadText(at.file, at.text, o.Environ, at.over)
-	}
+	at.unsaid = report.Origin("data_dir").IsDefault()
 	at.loaded, at.problems = loaded, report.Problems
 	if at.data, err = filepath.Abs(at.loaded.DataDir); err != nil {
 		return at, task.Wrap(task.DataDir, err, "the data directory cannot be found")

@@ -55,7 +55,7 @@ if it was, and 1 if it was not or if it is about another commit than --commit.
 
 The keys are those that --key names, or those of the server that --server names, or those
 in the database of this machine. A key that comes from whoever gave you the receipt proves
-nothing. TORYO_TOKEN is sent to your own server only.`,
+nothing. TORYO_TOKEN is sent to the server that --server names only.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return o.verify(c.Context(), args[0]) },
 	}
@@ -78,7 +78,7 @@ func receiptShowCommand(p site.Program) *cobra.Command {
 }
 
 func (o *onReceipt) verify(ctx context.Context, name string) error {
-	source, err := o.receiptSource()
+	source, err := o.receiptSource(name, o.key != "")
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (o *onReceipt) verify(ctx context.Context, name string) error {
 }
 
 func (o *onReceipt) show(ctx context.Context, name string) error {
-	source, err := o.receiptSource()
+	source, err := o.receiptSource(name, true)
 	if err != nil {
 		return err
 	}
@@ -142,27 +142,30 @@ func receiptListCommand(p site.Program) *cobra.Command {
 		Short: "List the receipts of a task",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return cli.WithStore(c.Context(), o.Program, &o.settings, func(database store.Store) error {
-				return o.listReceipts(c.Context(), database, args[0])
+			return o.withTasks(c.Context(), access.Viewer, func(tasks taskSource) error {
+				return o.listReceipts(c.Context(), tasks, args[0])
 			})
 		},
 	}
-	o.settings.Bind(c, cli.DataFlag)
+	o.bind(c)
 	o.completeTasks(c)
 	return c
 }
 
-func (o *operate) listReceipts(ctx context.Context, database receiptStore, name string) error {
-	of, err := store.FindTask(ctx, database, name)
+func (o *operate) listReceipts(ctx context.Context, tasks taskSource, name string) error {
+	of, err := tasks.find(ctx, name)
 	if err != nil {
 		return err
 	}
-	found, err := database.ReceiptsOf(ctx, of.ID)
+	found, err := tasks.receipts(ctx, task.ID(of.ID))
 	if err != nil {
 		return err
+	}
+	if o.json {
+		return cli.PrintJSON(o.Stdout, found)
 	}
 	table := tabwriter.NewWriter(o.Stdout, 0, 0, 2, ' ', 0)
-	for _, one := range found {
+	for _, one := range found.Receipts {
 		if _, err := fmt.Fprintf(table, "%s\t%s\t%s\n", one.ID, one.Commit, one.CreatedAt.Format(time.RFC3339)); err != nil {
 			return err
 		}
@@ -181,7 +184,11 @@ has them at /receipts/key.pem too. With --new the key that signs is replaced, on
 at once: its private part is forgotten, and what it has signed stays valid.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.WithStore(c.Context(), o.Program, &o.settings, func(database store.Store) error {
+			with := cli.WithStore
+			if replace {
+				with = cli.WithNewStore
+			}
+			return with(c.Context(), o.Program, &o.settings, func(database store.Store) error {
 				return o.printReceiptKeys(c.Context(), database, replace)
 			})
 		},

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,8 +35,14 @@ type receiptSource struct {
 	http   *http.Client
 }
 
-func (o *onReceipt) receiptSource() (*receiptSource, error) {
-	loaded, err := o.settings.Load(o.Program)
+// receiptSource reads the configuration. That of the machine is not needed for a receipt in a file,
+// with keys that are named.
+func (o *onReceipt) receiptSource(name string, keys bool) (*receiptSource, error) {
+	load := o.settings.LoadData
+	if _, err := os.Stat(name); o.server != "" || err == nil && keys {
+		load = o.settings.LoadRemote
+	}
+	loaded, err := load(o.Program)
 	if err != nil {
 		return nil, err
 	}
@@ -64,9 +71,9 @@ func webAddress(name string) (*url.URL, bool) {
 	return address, err == nil && (address.Scheme == "https" || address.Scheme == "http") && address.Host != ""
 }
 
-// linked reads a receipt from an address. The token is sent to the server that was named
-// by whoever runs the command or wrote the configuration, never to one that only the
-// address names: anybody can write a link.
+// linked reads a receipt from an address. The token is sent to the server that --server names, never
+// to one that only the address names: anybody can write a link. If the address is that of the server of
+// this machine, the receipt is in its database.
 func (r *receiptSource) linked(ctx context.Context, address *url.URL) ([]byte, error) {
 	id := path.Base(address.Path)
 	if folder := path.Dir(address.Path); folder != "/receipts" && folder != "/v1/receipts" {
@@ -76,17 +83,20 @@ func (r *receiptSource) linked(ctx context.Context, address *url.URL) ([]byte, e
 	switch {
 	case r.server != "" && sameOrigin(r.server, origin):
 		return r.byID(ctx, r.server, id)
-	case r.server == "" && (sameOrigin(r.config.Server.PublicURL, origin) || sameOrigin(r.running(), origin)):
-		return r.byID(ctx, "", id) // it is that of the database
+	case r.server == "" && r.isOwn(origin):
+		return r.byID(ctx, "", id)
 	}
 	return nil, task.Errorf(task.Usage, "%s is not the server that you use", origin).
 		WithHint("if you trust it with your token, give --server %s; or save the receipt to a file", origin)
 }
 
-// running is the address of the server that runs on the data directory; empty if none does.
-func (r *receiptSource) running() string {
-	running, _ := site.RunningServer(r.config.DataDir)
-	return running.URL
+// isOwn reports whether an address is that of the server of this machine, which need not run.
+func (r *receiptSource) isOwn(origin string) bool {
+	addresses := []string{r.config.Server.PublicURL, site.ListeningURL(r.config, r.config.Server.Addr)}
+	if running, err := site.RunningServer(r.config.DataDir); err == nil {
+		addresses = append(addresses, running.URL)
+	}
+	return slices.ContainsFunc(addresses, func(address string) bool { return sameOrigin(address, origin) })
 }
 
 func sameOrigin(server, origin string) bool {
@@ -139,6 +149,9 @@ func (r *receiptSource) keys(ctx context.Context, named string) (text []byte, fr
 		text, err = receiptKeysIn(ctx, database)
 		return err
 	})
+	if task.CodeOf(err) == task.DataDir {
+		err = task.Wrap(task.DataDir, err, "there are no keys to check the receipt with").WithHint("name a file or an address that has them with --key")
+	}
 	return text, "the database of this machine", err
 }
 

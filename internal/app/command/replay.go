@@ -54,7 +54,11 @@ its last run there, from the context files.`,
 
 // run looks for a run of this machine, and else for a task.
 func (o replay) run(ctx context.Context, name string) error {
-	loaded, err := o.settings.Load(o.Program)
+	load := o.settings.LoadData
+	if o.server != "" {
+		load = o.settings.LoadRemote
+	}
+	loaded, err := load(o.Program)
 	if err != nil {
 		return err
 	}
@@ -78,7 +82,7 @@ func (o replay) replayTask(ctx context.Context, loaded config.Config, name strin
 		return task.Errorf(task.NotFound, "%q names neither a run in %s nor a task", name, loaded.ContextsPath()).
 			WithHint("give the start of the uuid of a run; or of a task, %s", task.NameHint)
 	}
-	if o.server == "" {
+	if o.server == "" && o.settings.CheckDatabase() == nil {
 		there, err := site.HasDatabase(ctx, loaded)
 		if err != nil {
 			return err

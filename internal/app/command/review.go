@@ -218,6 +218,7 @@ the budget of the day.`,
 		},
 	}
 	o.bind(c)
+	o.settings.NeedSecrets()
 	o.bindJSON(c)
 	files.bind(c)
 	return c

@@ -51,6 +51,7 @@ The first line of the issue is its title.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
+	o.settings.Own()
 	o.settings.Bind(c, cli.DataFlag)
 	c.Flags().StringVar(&o.repo, "repo", ".", "`PATH` of the repository")
 	c.Flags().StringVar(&o.issue, "issue", "", "what is to be done: a `FILE`, or the text itself")

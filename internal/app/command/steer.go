@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -26,6 +27,7 @@ type operate struct {
 	settings cli.Settings
 	server   string
 	json     bool
+	dataDir  string // of the server that was found
 }
 
 func (o *operate) bind(c *cobra.Command) {
@@ -44,23 +46,31 @@ func (o *operate) withServer(ctx context.Context, do func(*wire.Client) error) e
 // the one that runs on the data directory, with the token that it has put there. Nobody else is
 // asked: whoever listens at an address may be anybody.
 func (o *operate) connect(ctx context.Context, role access.Role, do func(*wire.Client) error) error {
+	if o.server != "" {
+		return o.connectTo(role, do)
+	}
 	loaded, err := o.settings.LoadData(o.Program)
 	if err != nil {
 		return err
 	}
-	if o.server != "" {
-		return o.connectTo(loaded, role, do)
+	o.dataDir = loaded.DataDir
+	running, err := site.RunningServer(o.dataDir)
+	if errors.Is(err, site.ErrNoServer) {
+		return o.noServer(ctx)
 	}
-	running, found := site.RunningServer(loaded.DataDir)
-	if !found {
-		return o.noServer(ctx, loaded)
+	if err != nil {
+		return err
 	}
 	return do(o.clientOf(running))
 }
 
 // connectTo runs a command on the server that is named.
-func (o *operate) connectTo(c config.Config, role access.Role, do func(*wire.Client) error) error {
-	connection, err := site.AgentClient(c.Agent.CAFile)
+func (o *operate) connectTo(role access.Role, do func(*wire.Client) error) error {
+	loaded, err := o.settings.LoadRemote(o.Program)
+	if err != nil {
+		return err
+	}
+	connection, err := site.AgentClient(loaded.Agent.CAFile)
 	if err != nil {
 		return err
 	}
@@ -82,10 +92,24 @@ func (o *operate) clientOf(running site.Running) *wire.Client {
 	return &wire.Client{Server: running.URL, Token: running.Token, HTTP: running.Client()}
 }
 
+// renew makes a client ask the server that runs on the data directory now, which has another token
+// than the one before it, and may have another address.
+func (o *operate) renew(client *wire.Client) error {
+	if o.server != "" {
+		return nil
+	}
+	running, err := site.RunningServer(o.dataDir)
+	if err != nil {
+		return err
+	}
+	*client = *o.clientOf(running)
+	return nil
+}
+
 // noServer says that no server runs on the data directory, or that there is no installation at all.
-func (o *operate) noServer(ctx context.Context, c config.Config) error {
+func (o *operate) noServer(ctx context.Context) error {
 	return cli.WithStore(ctx, o.Program, &o.settings, func(store.Store) error {
-		return task.Errorf(task.Unavailable, "no server runs on the data directory %s of this machine", c.DataDir).
+		return task.Errorf(task.Unavailable, "no server runs on the data directory %s of this machine", o.dataDir).
 			WithHint("start it with toryo serve; for one elsewhere, name it with --server and set %s to a token for it", tokenVariable)
 	})
 }
@@ -200,7 +224,7 @@ func oneOrAll(c *cobra.Command, args []string, everything bool) error {
 		return task.Errorf(task.Usage, "a task and --all were given").WithHint("give one of them")
 	case !everything && len(args) == 0:
 		return task.Errorf(task.Usage, "%s needs TASK, such as team/app#3, or --all for everything", c.CommandPath()).
-			WithHint("'#3' needs quotes, since a shell takes it for a comment")
+			WithHint(cli.NeedsQuotes)
 	}
 	return nil
 }

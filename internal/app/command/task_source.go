@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -26,6 +27,7 @@ type taskSource interface {
 	list(ctx context.Context, states []string) (wire.Tasks, error)
 	next(ctx context.Context, agent string) (wire.NextTasks, error)
 	events(ctx context.Context, id task.ID, after int64, limit int) (wire.Events, error)
+	receipts(ctx context.Context, id task.ID) (wire.Receipts, error)
 }
 
 // withTasks gives a command the tasks to read, in a role that is enough for it: those of the server
@@ -39,12 +41,16 @@ func (o *operate) withTasks(ctx context.Context, role access.Role, do func(taskS
 	if err != nil {
 		return err
 	}
-	if running, found := site.RunningServer(loaded.DataDir); found {
+	running, err := site.RunningServer(loaded.DataDir)
+	if err == nil {
 		client := o.clientOf(running)
-		if _, err := client.Me(ctx); err == nil {
+		if _, err = client.Me(ctx); err == nil {
 			return do(serverTasks{client})
 		}
-		_, _ = fmt.Fprintf(o.Stderr, "toryo: the server at %s does not answer; this is what the database has\n", running.URL) // the command goes on all the same
+		err = fmt.Errorf("the server at %s cannot be asked: %w", running.URL, err)
+	}
+	if !errors.Is(err, site.ErrNoServer) {
+		_, _ = fmt.Fprintf(o.Stderr, "toryo: %v; this is what the database has\n", err) // the command goes on all the same
 	}
 	return cli.WithData(ctx, o.Program, &o.settings, cli.Fail, func(loaded config.Config, database store.Store) error {
 		return do(storeTasks{database, broker.Limits(loaded.Limits)})
@@ -68,6 +74,10 @@ func (s serverTasks) next(ctx context.Context, agent string) (wire.NextTasks, er
 
 func (s serverTasks) events(ctx context.Context, id task.ID, after int64, limit int) (wire.Events, error) {
 	return s.TaskEvents(ctx, id, after, limit)
+}
+
+func (s serverTasks) receipts(ctx context.Context, id task.ID) (wire.Receipts, error) {
+	return s.ReceiptsOf(ctx, id)
 }
 
 // storeTasks are the tasks of a database.
@@ -120,6 +130,11 @@ func (s storeTasks) events(ctx context.Context, id task.ID, after int64, limit i
 		shown.Events = append(shown.Events, wire.EventOf(event))
 	}
 	return shown, err
+}
+
+func (s storeTasks) receipts(ctx context.Context, id task.ID) (wire.Receipts, error) {
+	found, err := s.ReceiptsOf(ctx, id)
+	return server.ReceiptsOf(found), err
 }
 
 // mostCompleted is how many tasks are offered where the shell completes a name.

@@ -62,11 +62,7 @@ func (o tasksLogs) run(ctx context.Context, name string) error {
 		if err := entries.begin(of); err != nil {
 			return err
 		}
-		after, ended, err := entries.page(ctx, tasks, task.ID(of.ID))
-		if err == nil && !ended {
-			err = o.keepFollowing(ctx, client, task.ID(of.ID), after, entries)
-		}
-		if err != nil {
+		if err := o.keepFollowing(ctx, client, task.ID(of.ID), entries); err != nil {
 			return err
 		}
 		return finish(ctx, entries, tasks, of.ID)
@@ -79,34 +75,59 @@ func (o tasksLogs) entries() *taskEntries {
 
 // keepFollowing follows until the task ends, and connects again when the server
 // goes away.
-func (o tasksLogs) keepFollowing(ctx context.Context, client *wire.Client, id task.ID, after int64, entries *taskEntries) error {
+func (o tasksLogs) keepFollowing(ctx context.Context, client *wire.Client, id task.ID, entries *taskEntries) error {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.MaxInterval = 30 * time.Second
 	for {
-		var err error
-		after, err = client.Follow(ctx, id, after, func(event wire.Event) error {
-			pauses.Reset()
-			if err := entries.print(event); err != nil {
-				return err
-			}
-			if endsTask(event) {
-				return errTaskEnded
-			}
-			return nil
-		})
+		err := entries.follow(ctx, client, id, pauses.Reset)
 		switch {
 		case errors.Is(err, errTaskEnded):
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case task.CodeOf(err) != task.Unavailable:
+		case task.CodeOf(err) == task.Unavailable:
+		case task.CodeOf(err) == task.Unauthorized && o.server == "": // the token was that of a server that has ended
+		default:
 			return err
 		}
 		fmt.Fprintf(o.Stderr, "toryo: %v; connecting again\n", err)
+		if err := o.connectAgain(ctx, client, pauses); err != nil {
+			return err
+		}
+	}
+}
+
+// follow prints what is there and what comes, until the task has ended or the server breaks off.
+func (e *taskEntries) follow(ctx context.Context, client *wire.Client, id task.ID, seen func()) error {
+	if err := e.page(ctx, serverTasks{client}, id); err != nil {
+		return err
+	}
+	if e.ended {
+		return errTaskEnded
+	}
+	_, err := client.Follow(ctx, id, e.after, func(event wire.Event) error {
+		seen()
+		if err := e.next(event); err != nil {
+			return err
+		}
+		if e.ended {
+			return errTaskEnded
+		}
+		return nil
+	})
+	return err
+}
+
+// connectAgain waits until there may be a server again.
+func (o tasksLogs) connectAgain(ctx context.Context, client *wire.Client, pauses backoff.BackOff) error {
+	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(pauses.NextBackOff()):
+		}
+		if err := o.renew(client); !errors.Is(err, site.ErrNoServer) {
+			return err
 		}
 	}
 }
@@ -121,6 +142,10 @@ func endsTask(event wire.Event) bool {
 type taskEntries struct {
 	journalPrinter
 	json bool
+	// after is the position of the last entry that was printed, and ended says whether the task has
+	// ended with it.
+	after int64
+	ended bool
 	// between is called before each entry but the first; nil for nothing. It ends the printing
 	// with errEnough.
 	between func() error
@@ -138,7 +163,7 @@ func printJournal(ctx context.Context, entries *taskEntries, tasks taskSource, n
 	if err := entries.begin(of); err != nil {
 		return err
 	}
-	if _, _, err := entries.page(ctx, tasks, task.ID(of.ID)); err != nil {
+	if err := entries.page(ctx, tasks, task.ID(of.ID)); err != nil {
 		if errors.Is(err, errEnough) {
 			return nil
 		}
@@ -156,28 +181,36 @@ func (e *taskEntries) begin(of wire.Task) error {
 		[2]string{"type", of.Type + "  " + of.Role}, [2]string{"began", of.CreatedAt.Format(time.RFC3339)})
 }
 
-// page prints all that is there, and says where it goes on and whether the task has ended.
-func (e *taskEntries) page(ctx context.Context, tasks taskSource, id task.ID) (after int64, ended bool, err error) {
+// page prints all that is there after what was printed.
+func (e *taskEntries) page(ctx context.Context, tasks taskSource, id task.ID) error {
 	for {
-		page, err := tasks.events(ctx, id, after, logsPage)
+		page, err := tasks.events(ctx, id, e.after, logsPage)
 		if err != nil {
-			return after, ended, err
+			return err
 		}
 		for _, event := range page.Events {
 			if e.between != nil && e.count > 0 {
 				if err := e.between(); err != nil {
-					return after, ended, err
+					return err
 				}
 			}
-			if err := e.print(event); err != nil {
-				return after, ended, err
+			if err := e.next(event); err != nil {
+				return err
 			}
-			after, ended = event.Position, endsTask(event) || ended && event.Kind != string(task.StateChanged)
 		}
 		if len(page.Events) == 0 { // one that is shorter may be full
-			return after, ended, nil
+			return nil
 		}
 	}
+}
+
+// next prints the next entry.
+func (e *taskEntries) next(event wire.Event) error {
+	if err := e.print(event); err != nil {
+		return err
+	}
+	e.after, e.ended = event.Position, endsTask(event) || e.ended && event.Kind != string(task.StateChanged)
+	return nil
 }
 
 // finish says how the task stands.

@@ -84,8 +84,7 @@ func (l *loader) finish(environ []string) (Config, Report) {
 		l.readSecretFiles()
 		l.readWellKnown(environ)
 		l.findFiles()
-		// Where the data is must not depend on the folder that a command is called in.
-		l.config.DataDir = l.from(l.report.origins["data_dir"], l.config.DataDir)
+		l.placeData()
 		l.checkTogether()
 	}
 	for _, secret := range l.config.Secrets() {
@@ -116,7 +115,7 @@ func (l *loader) warning(at Origin, key string, wrong *complaint) {
 func (l *loader) make(at Origin, key string, wrong *complaint) Problem {
 	return Problem{
 		File: at.name, Line: at.line, Column: at.column,
-		Key: key, Message: wrong.message, Hint: wrong.hint, source: at.source, unread: wrong.unread,
+		Key: key, Message: wrong.message, Hint: wrong.hint, source: at.source, unread: wrong.unread, secret: wrong.secret,
 	}
 }
 
@@ -267,12 +266,12 @@ func (l *loader) findFiles() {
 		}
 		at := l.report.origins[k.path]
 		path = l.from(at, path)
+		k.store(&l.config, path)
 		if _, wrong := readLimited(path, 1); wrong != nil {
 			wrong.message = strconv.Quote(path) + ": " + wrong.message
+			wrong.secret = k.path == tlsKey
 			l.problem(at, k.path, wrong)
-			continue
 		}
-		k.store(&l.config, path)
 	}
 }
 

@@ -448,7 +448,8 @@ func TestADataDirectoryCountsFromItsFile(t *testing.T) {
 		{file: "/etc/toryo/toryo.yaml", text: "data_dir: kept", want: "/etc/toryo/kept"},
 		{file: "/etc/toryo/toryo.yaml", text: "data_dir: /var/lib/toryo", want: "/var/lib/toryo"},
 		{file: "toryo.yaml", text: "data_dir: kept", want: "kept"},
-		{file: "/etc/toryo/toryo.yaml", text: "language: en", want: "data"},
+		{file: "/etc/toryo/toryo.yaml", text: "language: en", want: "/var/lib/toryo"},
+		{file: "/etc/toryo/agent.yaml", text: "language: en", want: "data"},
 		{file: "/etc/toryo/toryo.yaml", text: "data_dir: kept", environ: []string{"TORYO_DATA_DIR=here"}, want: "here"},
 		{file: "/etc/toryo/toryo.yaml", text: "data_dir: kept", flag: "there", want: "there"},
 	} {
@@ -462,7 +463,7 @@ func TestADataDirectoryCountsFromItsFile(t *testing.T) {
 	}
 }
 
-// The token of the command line is no key, and not a slip of the pen either.
+// The token of the command line is no key, and no misspelt one either.
 func TestTheTokenOfCommandsIsNoUnknownVariable(t *testing.T) {
 	t.Parallel()
 	if _, report := parse("toryo.yaml", nil, []string{TokenVariable + "=x"}, nil); len(report.Warnings) != 0 {
@@ -485,6 +486,50 @@ func TestTheReferenceHasEveryKey(t *testing.T) {
 	for _, line := range []string{"  data_dir: data  [TORYO_DATA_DIR]\n", "  github.token (secret)  [TORYO_GITHUB_TOKEN]\n", "  server.addr: "} {
 		if !strings.Contains(text, line) {
 			t.Errorf("%q is missing in\n%s", line, text)
+		}
+	}
+}
+
+// A command that needs no secrets does without the files of secrets that cannot be opened, and
+// without nothing else: a file with certificates that is left out would be looked for elsewhere.
+func TestWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	load := func(text string) (Config, Report) {
+		return parse(filepath.Join(folder, "toryo.yaml"), []byte(text+"\n"), nil, nil)
+	}
+	write := func(name string) {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("tls.crt")
+	write("empty")
+	for text, test := range map[string]struct{ problem, database string }{
+		"gitea: {url: 'https://git.example', owner: team, bot_name: toryo, token_file: gone}":                     {},
+		"llm: {provider: openai, model: x, api_key_file: gone}":                                                   {},
+		"server: {tls_cert_file: tls.crt, tls_key_file: gone}":                                                    {},
+		"database: {driver: postgres, url_file: gone}":                                                            {database: "database.url_file: "},
+		"agent: {ca_file: gone}":                                                                                  {problem: "agent.ca_file: "},
+		"server: {tls_cert_file: gone, tls_key_file: gone}":                                                       {problem: "server.tls_cert_file: "},
+		"llm: {provider: openai, model: x, api_key_file: empty}":                                                  {problem: "llm.api_key_file: "},
+		"log: {level: loud}\ngitea: {url: 'https://git.example', owner: team, bot_name: toryo, token_file: gone}": {problem: "log.level: "},
+	} {
+		c, report := load(text)
+		if len(report.Problems) == 0 {
+			t.Errorf("%s: nothing is wrong", text)
+		}
+		rest, database := report.WithoutSecrets()
+		for _, got := range []struct {
+			err  error
+			want string
+		}{{rest.Err(), test.problem}, {database, test.database}} {
+			if (got.err != nil) != (got.want != "") || got.err != nil && !strings.Contains(got.err.Error(), got.want) {
+				t.Errorf("%s: %v, want %q", text, got.err, got.want)
+			}
+		}
+		if c.Agent.CAFile != "" && c.Agent.CAFile != filepath.Join(folder, "gone") {
+			t.Errorf("the certificates are looked for in %s", c.Agent.CAFile)
 		}
 	}
 }

@@ -20,6 +20,7 @@ type Problem struct {
 	Hint    string // what to do about it; may be ""
 	source  source
 	unread  bool // it is about a file that cannot be opened
+	secret  bool // the file is for a secret
 }
 
 // String is the problem in one line, in the form in which compilers report:
@@ -66,12 +67,16 @@ type Origin struct {
 	wellKnown bool // it is a variable of other programs
 }
 
-// String is "default", "toryo.yaml:12", the name of a variable, or "flag". For a
-// secret that was read from a file it names the key which said so. A variable that
-// is not one of Toryo's is called so.
+// String is "default", "default for FILE" where it depends on the file, "toryo.yaml:12", the
+// name of a variable, or "flag". For a secret that was read from a file it names the key which
+// said so. A variable that is not one of Toryo's is called so.
 func (o Origin) String() string {
 	text := "default"
 	switch o.source {
+	case fromDefault:
+		if o.name != "" {
+			text += " for " + o.name
+		}
 	case fromFile:
 		text = fmt.Sprintf("%s:%d", o.name, o.line)
 	case fromEnvironment:
@@ -112,22 +117,37 @@ type Report struct {
 	origins  map[string]Origin
 }
 
+// File is the configuration that was read; empty if there was none.
+func (r Report) File() string { return r.file }
+
 // Origin says where the value of a key ("github.owner") comes from.
 func (r Report) Origin(key string) Origin { return r.origins[key] }
 
-// databaseFile is the key of the one secret that everything needs that reads or manages an
-// installation.
-const databaseFile = "database.url_file"
+const (
+	databaseFile = "database.url_file"
+	tlsKey       = "server.tls_key_file" // names a file with a secret that is no key itself
+)
 
-// SecretsUnread says that the only problems are files with secrets that cannot be opened, as those
-// of a service that only its user can read.
-func (r Report) SecretsUnread() bool {
+// Unread says that a file cannot be opened, the configuration itself or one that it names.
+func (r Report) Unread() bool {
+	return slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.unread })
+}
+
+// WithoutSecrets is the report for a command that needs no secrets: files of secrets that cannot be
+// opened, as those of a service that only its user can read, are left out. If the URL of the
+// database is among them, the error is for whoever needs the database.
+func (r Report) WithoutSecrets() (rest Report, database error) {
+	rest = r
+	rest.Problems = nil
 	for _, problem := range r.Problems {
-		if !problem.unread || problem.Key == "" || problem.Key == databaseFile {
-			return false
+		switch {
+		case !problem.unread || !problem.secret:
+			rest.Problems = append(rest.Problems, problem)
+		case problem.Key == databaseFile:
+			database = Report{Problems: []Problem{problem}, file: r.file}.Err()
 		}
 	}
-	return len(r.Problems) > 0
+	return rest, database
 }
 
 // Err is nil when there are no problems, and otherwise an error of the code

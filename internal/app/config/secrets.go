@@ -124,6 +124,7 @@ func (l *loader) readSecretFile(secret, named *key, path string, at Origin) {
 	}
 	if wrong != nil {
 		wrong.message = strconv.Quote(path) + ": " + wrong.message
+		wrong.secret = true
 		l.problem(at, named.path, wrong)
 		return
 	}

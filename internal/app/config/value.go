@@ -17,6 +17,7 @@ type complaint struct {
 	message string
 	hint    string
 	unread  bool // it is that a file cannot be opened
+	secret  bool // the file is for a secret
 }
 
 func complain(hint, format string, args ...any) *complaint {

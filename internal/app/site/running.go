@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
@@ -11,7 +12,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/processes"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // addressFile says where the server of a data directory listens, and has a token for it, for
@@ -30,12 +33,18 @@ type Running struct {
 	URL     string `json:"url"`
 	Token   string `json:"token"`   // ends with the server
 	Process string `json:"process"` // the id of the server in the folder of processes
+	// Network is in which network URL is that of the server: a container has one of its own, and a
+	// folder can be shared with other machines.
+	Network string `json:"network"`
 }
+
+// ErrNoServer says that no server runs on a data directory.
+var ErrNoServer = errors.New("no server runs on the data directory")
 
 // publishAddress writes the file. Withdraw removes it, and may always be called.
 func publishAddress(running Instance) (withdraw func(), err error) {
 	file := filepath.Join(running.Config.DataDir, addressFile)
-	text, err := json.Marshal(Running{URL: running.local, Token: running.token, Process: running.process})
+	text, err := json.Marshal(Running{URL: running.local, Token: running.token, Process: running.process, Network: processes.Network()})
 	if err != nil {
 		return func() {}, err
 	}
@@ -54,24 +63,43 @@ func publishAddress(running Instance) (withdraw func(), err error) {
 	return func() { _ = os.Remove(file) }, nil // one that stays says nothing, when the process has ended
 }
 
-// RunningServer is the server that runs on a data directory of this machine. It is found if the
-// server lives, for certain: the kernel keeps the lock of a process on its file for as long as that.
-// The folder may be of another user, who can put anything there: what is found is asked with the
-// token that stands beside it, and with no other one.
-func RunningServer(dataDir string) (running Running, found bool) {
-	file, err := processes.OpenFile(filepath.Join(dataDir, addressFile))
+// RunningServer is the server that runs on a data directory of this machine; the error is
+// [ErrNoServer] if none does. It is found if the server lives, for certain: the kernel keeps the lock
+// of a process on its file for as long as that. It is asked only from the network that it runs in:
+// elsewhere the address is that of somebody else, who would get the token. The folder may be of
+// another user, who can put anything there: what is found is asked with the token that stands beside
+// it, and with no other one.
+func RunningServer(dataDir string) (Running, error) {
+	running, err := readAddress(filepath.Join(dataDir, addressFile))
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return Running{}, task.Wrap(task.DataDir, err, "this user may not read which server runs on the data directory").
+			WithHint("run the command with sudo; or name the server with --server and set %s to a token for it", config.TokenVariable)
+	case err != nil || !processes.Lives(filepath.Join(dataDir, processFolder), running.Process):
+		return Running{}, ErrNoServer
+	case running.Network == "" || running.Network != processes.Network():
+		return Running{}, task.Errorf(task.Unavailable, "the server of the data directory %s runs in another container or on another machine", dataDir).
+			WithHint("run the command there; or name the server with --server and set %s to a token for it", config.TokenVariable)
+	}
+	return running, nil
+}
+
+// readAddress reads the file of a server. What is wrong with one that can be read does not matter:
+// a server wrote none like it.
+func readAddress(path string) (running Running, err error) {
+	file, err := processes.OpenFile(path)
 	if err != nil {
-		return Running{}, false
+		return Running{}, err
 	}
 	defer func() { _ = file.Close() }() // nothing was written
 	text, err := io.ReadAll(io.LimitReader(file, maxAddressFile))
-	if err != nil || json.Unmarshal(text, &running) != nil || running.URL == "" || running.Token == "" {
-		return Running{}, false
+	if err != nil {
+		return Running{}, err
 	}
-	if !processes.Lives(filepath.Join(dataDir, processFolder), running.Process) {
-		return Running{}, false
+	if json.Unmarshal(text, &running) != nil || running.URL == "" || running.Token == "" {
+		return Running{}, ErrNoServer
 	}
-	return running, true
+	return running, nil
 }
 
 // Client connects to the server. It asks no proxy, which could not reach this machine and would

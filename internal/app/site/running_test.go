@@ -1,6 +1,9 @@
+//go:build unix
+
 package site
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +13,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/processes"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // A server is found while it lives, by what it wrote itself.
@@ -24,8 +28,8 @@ func TestRunningServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if running, found := RunningServer(dir); !found || running.URL != "http://127.0.0.1:1" || running.Token != "toryo_x" {
-		t.Errorf("found %v: %+v", found, running)
+	if running, err := RunningServer(dir); err != nil || running.URL != "http://127.0.0.1:1" || running.Token != "toryo_x" {
+		t.Errorf("found %+v, %v", running, err)
 	}
 	file := filepath.Join(dir, addressFile)
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -44,10 +48,11 @@ func TestRunningServer(t *testing.T) {
 		if err := os.WriteFile(file, []byte(bad), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if running, found := RunningServer(dir); found {
-			t.Errorf("%s: found %+v", name, running)
+		if running, err := RunningServer(dir); !errors.Is(err, ErrNoServer) {
+			t.Errorf("%s: found %+v, %v", name, running, err)
 		}
 	}
+	elsewhere(t, dir, file, string(text))
 	if err := os.Rename(file, file+".moved"); err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +62,8 @@ func TestRunningServer(t *testing.T) {
 	if err := os.Symlink(file+".moved", file); err != nil {
 		t.Fatal(err)
 	}
-	if running, found := RunningServer(dir); found {
-		t.Errorf("a link: found %+v", running)
+	if running, err := RunningServer(dir); !errors.Is(err, ErrNoServer) {
+		t.Errorf("a link: found %+v, %v", running, err)
 	}
 	if err := os.Rename(file+".moved", file); err != nil {
 		t.Fatal(err)
@@ -66,12 +71,31 @@ func TestRunningServer(t *testing.T) {
 	if err := process.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if running, found := RunningServer(dir); found {
-		t.Errorf("it has ended, and is found: %+v", running)
+	if running, err := RunningServer(dir); !errors.Is(err, ErrNoServer) {
+		t.Errorf("it has ended, and is found: %+v, %v", running, err)
 	}
 	withdraw()
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("the file stays: %v", err)
+	}
+}
+
+// elsewhere: a folder that is shared with another container or machine says an address of theirs. A
+// token that was sent there would go to whoever has that address here.
+func elsewhere(t *testing.T, dir, file, text string) {
+	t.Helper()
+	here := processes.Network()
+	if here == "" || !strings.Contains(text, here) {
+		t.Fatalf("the network is %q, and the file has %s", here, text)
+	}
+	for _, other := range []string{"", here + "1"} {
+		if err := os.WriteFile(file, []byte(strings.Replace(text, here, other, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		running, err := RunningServer(dir)
+		if running.Token != "" || task.CodeOf(err) != task.Unavailable || !strings.Contains(err.Error(), "in another container or on another machine; run the command there; or name the server with --server") {
+			t.Errorf("in the network %q: found %+v, %v", other, running, err)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -186,7 +187,27 @@ func (s *Store) EventsAfter(ctx context.Context, id task.ID, position int64, lim
 	}
 	query, args := limited(`SELECT task, generation, source, sequence, position, kind, at, data FROM events
 		WHERE task = ? AND position > ? ORDER BY position`, []any{id, position}, limit)
-	return all(ctx, s, scanEvent, query, args...)
+	if limit == 0 {
+		return all(ctx, s, scanEvent, query, args...)
+	}
+	var page []task.Event
+	err := s.read(ctx, func(q session) (err error) {
+		page, err = listWhile(ctx, q, scanEvent, fitsInto(store.MaxEventBytes), query, args...)
+		return err
+	})
+	return orNothing(page, err)
+}
+
+// fitsInto says of one event after the other whether it fits into so many bytes with those before it.
+// The first always does.
+func fitsInto(most int) func(task.Event) bool {
+	size, first := 0, true
+	return func(e task.Event) bool {
+		size += len(e.Data)
+		fits := first || size <= most
+		first = false
+		return fits
+	}
 }
 
 // EventsBefore implements store.Events.

@@ -47,6 +47,11 @@ type row interface{ Scan(into ...any) error }
 
 // list runs a query and returns what scan makes of each row.
 func list[T any](ctx context.Context, q session, scan func(row) (T, error), query string, args ...any) ([]T, error) {
+	return listWhile(ctx, q, scan, func(T) bool { return true }, query, args...)
+}
+
+// listWhile does the same until a row does not fit, which it leaves out.
+func listWhile[T any](ctx context.Context, q session, scan func(row) (T, error), fits func(T) bool, query string, args ...any) ([]T, error) {
 	values, err := bind(args)
 	if err != nil {
 		return nil, err
@@ -62,6 +67,9 @@ func list[T any](ctx context.Context, q session, scan func(row) (T, error), quer
 		one, err := scan(rows)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", opening(query), err)
+		}
+		if !fits(one) {
+			break
 		}
 		all = append(all, one)
 	}

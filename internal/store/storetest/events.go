@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -114,6 +115,32 @@ func appendTogether(t *testing.T, s store.Store) {
 	}
 }
 
+// pageEndsBySize: entries that are large together come in several pages, and one that is larger
+// than a page alone. Only who asks without a limit gets all at once.
+func pageEndsBySize(t *testing.T, s store.Store) {
+	t.Helper()
+	x := running(t, s)
+	large := func(sequence int64, bytes int) task.Event {
+		e := eventOf(x, task.FromAgent, sequence)
+		e.Data = fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("x", bytes))
+		return e
+	}
+	const third = store.MaxEventBytes / 3
+	for i, bytes := range []int{third, third, third, store.MaxEventBytes + 1, 1} {
+		equal(t, got[int](t)(s.Append(t.Context(), []task.Event{large(int64(i+1), bytes)})), 1)
+	}
+	var pages []int
+	for position := int64(2); ; { // the first two entries are of the server
+		page := got[[]task.Event](t)(s.EventsAfter(t.Context(), x.ID, position, 500))
+		if len(page) == 0 {
+			break
+		}
+		pages, position = append(pages, len(page)), page[len(page)-1].Position
+	}
+	equal(t, pages, []int{2, 1, 1, 1})
+	equal(t, len(got[[]task.Event](t)(s.EventsAfter(t.Context(), x.ID, 2, 0))), 5)
+}
+
 func eventsAfter(t *testing.T, s store.Store) {
 	x := running(t, s)
 	other := running(t, s)
@@ -123,6 +150,7 @@ func eventsAfter(t *testing.T, s store.Store) {
 	equal(t, got[[]task.Event](t)(s.EventsAfter(t.Context(), x.ID, 3, 2)), all[3:])
 	equal(t, len(got[[]task.Event](t)(s.EventsAfter(t.Context(), x.ID, 4, 2))), 0)
 	equal(t, got[[]task.Event](t)(s.EventsBefore(t.Context(), x.ID, 4, 2)), all[1:3])
+	pageEndsBySize(t, s)
 	equal(t, got[[]task.Event](t)(s.EventsBefore(t.Context(), x.ID, 9, 9)), all)
 	equal(t, len(got[[]task.Event](t)(s.EventsBefore(t.Context(), x.ID, 1, 2))), 0)
 	equal(t, len(journal(t, s, other.ID)), 2)

@@ -3,6 +3,7 @@ package board
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/user"
@@ -66,7 +67,7 @@ func (o *onBoard) openBoard(ctx context.Context, missing cli.OnMissing, do func(
 		if err != nil {
 			return err
 		}
-		return do(opened)
+		return errors.Join(do(opened), site.GiveToOwner(loaded.DataDir, site.BoardFolder))
 	})
 }
 

@@ -1,9 +1,7 @@
-package cli
+package config
 
 // There is no configuration of the machine: every user may make folders at the top of a drive.
 const (
-	MachineFile = ""
+	machineFile = ""
 	machineData = ""
-
-	elseMachineFile = ""
 )
