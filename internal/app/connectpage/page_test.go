@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -18,6 +19,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/connect"
 	"github.com/toryo-dev/toryo/internal/app/connectpage"
+	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -229,6 +231,14 @@ func TestRegisterAnApp(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	for path, answer := range map[string]string{
+		"GET /api/v3/app":                                 `{"id": 4711, "slug": "toryo-team"}`,
+		"GET /api/v3/orgs/team/installation":              `{"id": 12}`,
+		"POST /api/v3/app/installations/12/access_tokens": `{"token": "ghs_1", "expires_at": "2100-01-01T00:00:00Z"}`,
+		"GET /api/v3/installation/repositories":           `{"total_count": 1, "repositories": [{"id": 1, "name": "app", "full_name": "team/app", "owner": {"login": "team"}, "default_branch": "main"}]}`,
+	} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) })
+	}
 	github := httptest.NewServer(mux)
 	t.Cleanup(github.Close)
 	h.api = github.URL
@@ -250,6 +260,11 @@ func TestRegisterAnApp(t *testing.T) {
 	if c.GitHub.AppID != 4711 || c.GitHub.Owner != "team" || c.GitHub.BotName != "toryo-team[bot]" || c.GitHub.URL != github.URL ||
 		c.GitHub.AppPrivateKey.Reveal() != strings.TrimSpace(text) || c.GitHub.WebhookSecret.Reveal() != "h00k-h00k-h00k" {
 		t.Errorf("the configuration says %+v", c.GitHub)
+	}
+	adapter, err := site.OpenForge(c, task.GitHub) // as a server makes it
+	h.must(err)
+	if repositories, err := adapter.Repositories(t.Context()); err != nil || len(repositories) != 1 || repositories[0].Name != "team/app" {
+		t.Errorf("a server with this configuration finds the repositories %v, %v", repositories, err)
 	}
 	h.onlyInSecrets("h00k-h00k-h00k", page)
 	h.onlyInSecrets(strings.Split(text, "\n")[2], page)
