@@ -148,7 +148,10 @@ func (w *work) check() error {
 	if err := report.Err(); err != nil {
 		return err
 	}
-	return w.checkSecrets(after, report)
+	if err := w.checkSecrets(after, report); err != nil {
+		return err
+	}
+	return w.checkKeys(after, report)
 }
 
 // checkSecrets makes sure that the secrets in force are those of the answers. Those that are in

@@ -55,6 +55,7 @@ type installation struct {
 	url      string
 	browser  *http.Client
 	log      *lockedBuffer
+	environ  []string
 	opened   error // that the adapter cannot be made
 	answer   error // of the model
 	asked    config.LLM
@@ -129,7 +130,7 @@ func (h *installation) load() config.Config {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		file = ""
 	}
-	loaded, report := config.Load(file, nil, map[string]string{"data_dir": h.data()})
+	loaded, report := config.Load(file, h.environ, map[string]string{"data_dir": h.data()})
 	h.must(report.Err())
 	if len(report.Warnings) > 0 {
 		h.Errorf("warnings: %v", report.Warnings)
@@ -149,7 +150,7 @@ func (h *installation) start(change ...func(*connectpage.Options)) {
 		hooks.Forges[task.Gitea] = webhookOf(running)
 	}
 	options := connectpage.Options{
-		File: h.file(), Given: h.file(), Overrides: map[string]string{"data_dir": h.data()}, Running: running, Command: "toryo up --config " + h.file(), OwnAgent: true, URL: h.url,
+		File: h.file(), Given: h.file(), Environ: h.environ, Overrides: map[string]string{"data_dir": h.data()}, Running: running, Command: "toryo up --config " + h.file(), OwnAgent: true, URL: h.url,
 		Open: func(c config.Config, _ task.Forge, _ *http.Client) (forge.Forge, error) {
 			return h.forge.As(c.Gitea.Token.Reveal()), h.opened
 		},
