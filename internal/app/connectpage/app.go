@@ -43,7 +43,7 @@ func (p *Page) OfferApp(ctx context.Context, form web.AppForm, back string) (web
 	if err != nil {
 		return web.AppOffer{}, err
 	}
-	offer := web.AppOffer{Action: connect.Registration(form.URL, organisation), Manifest: string(text), Events: manifest.Events}
+	offer := web.AppOffer{Back: manifest.Redirect, Action: connect.Registration(form.URL, organisation), Manifest: string(text), Events: manifest.Events}
 	for _, permission := range slices.Sorted(maps.Keys(manifest.Permissions)) {
 		offer.Permissions = append(offer.Permissions, permission+": "+manifest.Permissions[permission])
 	}
@@ -78,24 +78,29 @@ var appKeys = []string{
 }
 
 // FinishApp implements [web.Connecting].
-func (p *Page) FinishApp(ctx context.Context, form web.AppForm, code string) error {
+func (p *Page) FinishApp(ctx context.Context, form web.AppForm, code string) (used bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishWithin)
 	defer cancel()
-	end, err := p.begin()
+	end, err := p.wait(ctx)
 	if err != nil {
-		return p.shown(ctx, err, p.cleaner(p.Running))
+		return false, p.shown(ctx, err, p.cleaner(p.Running))
 	}
 	defer end()
 	now := p.read()
 	if err := p.checkApp(ctx, form); err != nil {
-		return p.shown(ctx, err, now.clean)
+		return false, p.shown(ctx, err, now.clean)
 	}
-	app, err := connect.Convert(ctx, p.Client, p.API(form.URL), code)
+	app, used, err := connect.Convert(ctx, p.Client, p.API(form.URL), code)
 	if err != nil {
-		return p.shown(ctx, err, now.clean)
+		return used, p.shown(ctx, err, now.clean)
 	}
+	return true, p.writeApp(ctx, now, form, app)
+}
+
+// writeApp writes down an App that GitHub has registered.
+func (p *Page) writeApp(ctx context.Context, now present, form web.AppForm, app connect.App) error {
 	address := connect.Address(form.URL)
-	err = p.apply(ctx, now, string(task.GitHub), connect.Answers{Forge: task.GitHub, URL: address, Owner: form.Owner, Bot: app.Bot(), App: app},
+	err := p.apply(ctx, now, string(task.GitHub), connect.Answers{Forge: task.GitHub, URL: address, Owner: form.Owner, Bot: app.Bot(), App: app},
 		web.DoneStep{What: "the App " + app.Bot() + " is registered", State: string(connect.Done), Detail: "install it on repositories: " + connect.AppPage(address, app.Bot())})
 	if err == nil {
 		return nil

@@ -20,8 +20,26 @@ import (
 // written: better now than after a forge has been asked. The caller calls end.
 func (p *Page) begin() (end func(), err error) {
 	if !p.changing.TryLock() {
-		return nil, task.Errorf(task.Conflict, "somebody else is connecting something").WithHint("try again in a minute")
+		return nil, busy()
 	}
+	return p.begun()
+}
+
+// busy is that somebody else changes the configuration.
+func busy() error {
+	return task.Errorf(task.Conflict, "somebody else is connecting something").WithHint("try again in a minute")
+}
+
+// wait is begin for what cannot be asked for again later: it waits until others are done.
+func (p *Page) wait(ctx context.Context) (end func(), err error) {
+	if p.changing.Lock(ctx) != nil {
+		return nil, busy()
+	}
+	return p.begun()
+}
+
+// begun makes sure that the configuration can be written, once nobody else changes it.
+func (p *Page) begun() (end func(), err error) {
 	if err := errors.Join(writable(filepath.Dir(p.File)), writable(p.Running.DataDir)); err != nil {
 		p.changing.Unlock()
 		return nil, err

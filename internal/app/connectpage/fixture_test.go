@@ -50,7 +50,6 @@ type installation struct {
 	store    store.Store
 	forge    *forgesetup.Forge
 	address  string // of the forge
-	api      string // of a GitHub
 	page     *connectpage.Page
 	url      string
 	browser  *http.Client
@@ -154,7 +153,7 @@ func (h *installation) start(change ...func(*connectpage.Options)) {
 		Open: func(c config.Config, _ task.Forge, _ *http.Client) (forge.Forge, error) {
 			return h.forge.As(c.Gitea.Token.Reveal()), h.opened
 		},
-		Client: connectpage.NewClient(), API: func(string) string { return h.api },
+		Client: connectpage.NewClient(), API: func(address string) string { return address + "/api/v3" },
 		Ask: func(_ context.Context, llm config.LLM) error {
 			h.asked = llm
 			return h.answer

@@ -17,6 +17,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/connect"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/transport"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/redact"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -74,7 +75,7 @@ type Store interface {
 type Page struct {
 	Options
 
-	changing sync.Mutex // one change of the configuration at a time
+	changing lifecycle.Mutex // one change of the configuration at a time
 
 	mu     sync.Mutex
 	checks map[task.Forge]web.ForgeCheck
@@ -87,7 +88,7 @@ var _ web.Connecting = (*Page)(nil)
 // New makes a page.
 func New(options Options) *Page {
 	return &Page{
-		Options: options, checks: map[task.Forge]web.ForgeCheck{}, models: map[string]web.ModelCheck{}, done: map[string]web.StepList{},
+		Options: options, changing: lifecycle.NewMutex(), checks: map[task.Forge]web.ForgeCheck{}, models: map[string]web.ModelCheck{}, done: map[string]web.StepList{},
 	}
 }
 
