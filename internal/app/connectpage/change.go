@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,21 +39,11 @@ func (p *Page) wait(ctx context.Context) (end func(), err error) {
 
 // begun makes sure that the configuration can be written, once nobody else changes it.
 func (p *Page) begun() (end func(), err error) {
-	if err := errors.Join(writable(filepath.Dir(p.File)), writable(p.Running.DataDir)); err != nil {
+	if err := errors.Join(connect.Writable(p.File), connect.Writable(filepath.Join(p.Running.DataDir, connect.RecordFile))); err != nil {
 		p.changing.Unlock()
 		return nil, err
 	}
 	return p.changing.Unlock, nil
-}
-
-// writable makes sure that files can be made in a folder.
-func writable(folder string) error {
-	probe, err := os.CreateTemp(folder, ".toryo-connect-*")
-	if err != nil {
-		return task.Wrap(task.Conflict, err, "the server cannot write to "+folder).
-			WithHint("let the user that runs the server write there, or run toryo init as a user that may")
-	}
-	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
 // installer applies answers to the installation of the server.
