@@ -54,6 +54,9 @@ type Installer struct {
 	// are closed may have our labels. Without it that is not known.
 	Used   func(ctx context.Context, of task.Forge, repository string) (bool, error)
 	Random io.Reader
+	// Shared says that other servers with this address and database may be there: they have a
+	// data directory of their own, and webhooks may be theirs, or be delivered to them.
+	Shared bool
 	DryRun bool
 	// Local says that Remove leaves what is on forges, such as one that is gone for good.
 	Local  bool
