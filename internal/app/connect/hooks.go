@@ -115,7 +115,7 @@ func (w *work) hookOf(ctx context.Context, f Forge, repository string) (noted re
 		return noted, false, w.keepID(noted, hook.ID)
 	}
 	if w.Shared && !w.record.hasHook(noted) {
-		w.Report(Step{What: what, State: LeftOut, Detail: "there is one to this address already, with a secret that is not known here, perhaps of another server: " + copyFiles})
+		w.Report(Step{What: what, State: LeftOut, Detail: "there is one to this address already, with a secret that is not known here, perhaps of another server: " + copyFiles + "; or delete that webhook and try again"})
 		return noted, false, nil
 	}
 	noted.Edited = !slices.Contains(w.record.Hooks, noted)

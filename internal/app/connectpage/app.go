@@ -30,7 +30,11 @@ func (p *Page) OfferApp(ctx context.Context, form web.AppForm, back string) (web
 	}
 	defer end()
 	now := p.read()
-	if err := p.checkApp(ctx, form); err != nil {
+	form.URL = connect.Address(form.URL)
+	if err := p.checkApp(ctx, now, form); err != nil {
+		return web.AppOffer{}, p.shown(ctx, err, now.clean)
+	}
+	if err := p.recognise(ctx, connect.KindOf(task.GitHub), form.URL); err != nil {
 		return web.AppOffer{}, p.shown(ctx, err, now.clean)
 	}
 	organisation := ""
@@ -54,8 +58,8 @@ func (p *Page) OfferApp(ctx context.Context, form web.AppForm, back string) (web
 }
 
 // checkApp refuses an App that could not be used. What the environment says would go over what
-// is written for it.
-func (p *Page) checkApp(ctx context.Context, form web.AppForm) error {
+// is written for it; and what is connected has webhooks, whose secret the App would replace.
+func (p *Page) checkApp(ctx context.Context, now present, form web.AppForm) error {
 	if form.URL == "" || form.Owner == "" {
 		return task.Errorf(task.Invalid, "give the address of GitHub, and whose repositories are worked on")
 	}
@@ -65,8 +69,12 @@ func (p *Page) checkApp(ctx context.Context, form web.AppForm) error {
 	if err := config.CheckValue("github.owner", form.Owner); err != nil {
 		return err
 	}
-	if err := p.notOverridden(map[string]string{"github.url": connect.Address(form.URL), "github.owner": form.Owner}, appKeys...); err != nil {
+	if err := p.notOverridden(map[string]string{"github.url": form.URL, "github.owner": form.Owner}, appKeys...); err != nil {
 		return err
+	}
+	if now.GitHub.HasCredentials() {
+		return task.Errorf(task.Conflict, "GitHub is connected already, by a token or another App").
+			WithHint("to put an App in its place, undo that first: toryo init --remove, or take the section github out of %s and delete our webhooks in its repositories", p.File)
 	}
 	return mayAsk(ctx, form.URL)
 }
@@ -79,15 +87,19 @@ var appKeys = []string{
 
 // FinishApp implements [web.Connecting].
 func (p *Page) FinishApp(ctx context.Context, form web.AppForm, code string) (used bool, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishWithin)
+	ctx = context.WithoutCancel(ctx)
+	waiting, cancel := context.WithTimeout(ctx, finishWithin)
 	defer cancel()
-	end, err := p.wait(ctx)
+	end, err := p.wait(waiting)
 	if err != nil {
 		return false, p.shown(ctx, err, p.cleaner(p.Running))
 	}
 	defer end()
+	ctx, cancel = context.WithTimeout(ctx, finishWithin)
+	defer cancel()
 	now := p.read()
-	if err := p.checkApp(ctx, form); err != nil {
+	form.URL = connect.Address(form.URL)
+	if err := p.checkApp(ctx, now, form); err != nil {
 		return false, p.shown(ctx, err, now.clean)
 	}
 	app, used, err := connect.Convert(ctx, p.Client, p.API(form.URL), code)
@@ -99,9 +111,8 @@ func (p *Page) FinishApp(ctx context.Context, form web.AppForm, code string) (us
 
 // writeApp writes down an App that GitHub has registered.
 func (p *Page) writeApp(ctx context.Context, now present, form web.AppForm, app connect.App) error {
-	address := connect.Address(form.URL)
-	err := p.apply(ctx, now, string(task.GitHub), connect.Answers{Forge: task.GitHub, URL: address, Owner: form.Owner, Bot: app.Bot(), App: app},
-		web.DoneStep{What: "the App " + app.Bot() + " is registered", State: string(connect.Done), Detail: "install it on repositories: " + connect.AppPage(address, app.Bot())})
+	err := p.apply(ctx, now, string(task.GitHub), connect.Answers{Forge: task.GitHub, URL: form.URL, Owner: form.Owner, Bot: app.Bot(), App: app},
+		web.DoneStep{What: "the App " + app.Bot() + " is registered", State: string(connect.Done), Detail: "install it on repositories: " + connect.AppPage(form.URL, app.Bot())})
 	if err == nil {
 		return nil
 	}

@@ -87,7 +87,7 @@ func (l look) all(ctx context.Context) web.ForgeCheck {
 		check.Hint = "let the account write to a repository, or change the setting"
 	}
 	check.More = max(0, len(names)-maxChecked)
-	check.Repositories = l.repositories(ctx, f, login, names[:min(len(names), maxChecked)])
+	check.Repositories, _ = l.repositories(ctx, f, login, names[:min(len(names), maxChecked)])
 	return check
 }
 
@@ -122,19 +122,20 @@ func (l look) ours(found []forge.Repository) []string {
 	return names
 }
 
-// repositories looks at repositories side by side.
-func (l look) repositories(ctx context.Context, f connect.Forge, login string, names []string) []web.RepositoryCheck {
-	all := make([]web.RepositoryCheck, len(names))
+// repositories looks at repositories side by side, for the page and for whoever wants to connect
+// them.
+func (l look) repositories(ctx context.Context, f connect.Forge, login string, names []string) ([]web.RepositoryCheck, []connect.RepositoryCheck) {
+	shown, all := make([]web.RepositoryCheck, len(names)), make([]connect.RepositoryCheck, len(names))
 	var group errgroup.Group
 	group.SetLimit(checksAtOnce)
 	for i, name := range names {
 		group.Go(func() error {
-			all[i], _ = l.repository(ctx, f, login, name)
+			shown[i], all[i] = l.repository(ctx, f, login, name)
 			return nil
 		})
 	}
 	_ = group.Wait() // nothing fails: what cannot be read is shown
-	return all
+	return shown, all
 }
 
 // repository looks at one repository, for the page and for whoever wants to connect it. That

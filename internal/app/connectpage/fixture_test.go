@@ -22,6 +22,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/connect"
 	"github.com/toryo-dev/toryo/internal/app/connectpage"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/items"
@@ -150,8 +151,8 @@ func (h *installation) start(change ...func(*connectpage.Options)) {
 	}
 	options := connectpage.Options{
 		File: h.file(), Given: h.file(), Environ: h.environ, Overrides: map[string]string{"data_dir": h.data()}, Running: running, Command: "toryo up --config " + h.file(), OwnAgent: true, URL: h.url,
-		Open: func(c config.Config, _ task.Forge, _ *http.Client) (forge.Forge, error) {
-			return h.forge.As(c.Gitea.Token.Reveal()), h.opened
+		Open: func(c config.Config, of task.Forge, _ *http.Client) (forge.Forge, error) {
+			return h.forge.As(connect.TokenOf(c, of).Reveal()), h.opened
 		},
 		Client: connectpage.NewClient(), API: func(address string) string { return address + "/api/v3" },
 		Ask: func(_ context.Context, llm config.LLM) error {

@@ -3,6 +3,7 @@ package connectpage
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -135,7 +136,7 @@ func (p *Page) shown(ctx context.Context, err error, clean func(string) string) 
 	if err == nil {
 		return nil
 	}
-	if ctx.Err() == nil {
+	if !errors.Is(err, context.Canceled) {
 		p.Log.WarnContext(ctx, "what was asked for on the page Connect was not done", "code", task.CodeOf(err), "error", clean(err.Error()))
 	}
 	text, hint := words(err)
