@@ -136,7 +136,7 @@ func TestTwoConnectAtOnce(t *testing.T) {
 	h := newInstallation(t)
 	asked, answer, done := make(chan struct{}), make(chan struct{}), make(chan int, 1)
 	h.start(func(o *connectpage.Options) {
-		o.Ask = func(context.Context, config.LLM) error {
+		o.Ask = func(context.Context, config.LLM, http.RoundTripper) error {
 			close(asked)
 			<-answer
 			return nil

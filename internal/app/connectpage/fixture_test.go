@@ -59,6 +59,7 @@ type installation struct {
 	opened   error // that the adapter cannot be made
 	answer   error // of the model
 	asked    config.LLM
+	through  http.RoundTripper // by which the model was asked
 
 	mu      sync.Mutex
 	handler http.Handler
@@ -155,8 +156,8 @@ func (h *installation) start(change ...func(*connectpage.Options)) {
 			return h.forge.As(connect.TokenOf(c, of).Reveal()), h.opened
 		},
 		Client: connectpage.NewClient(), API: func(address string) string { return address + "/api/v3" },
-		Ask: func(_ context.Context, llm config.LLM) error {
-			h.asked = llm
+		Ask: func(_ context.Context, llm config.LLM, through http.RoundTripper) error {
+			h.asked, h.through = llm, through
 			return h.answer
 		},
 		Scope: func(c config.Config) func(task.Forge, string) bool {

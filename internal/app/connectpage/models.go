@@ -103,7 +103,7 @@ func (p *Page) try(ctx context.Context, llm config.LLM, clean func(string) strin
 				return "", err
 			}
 		}
-		if err := p.Ask(ctx, llm); err != nil {
+		if err := p.Ask(ctx, llm, p.Client.Transport); err != nil {
 			return "", err
 		}
 		return fmt.Sprintf("answered after %s", p.Now().Sub(begun).Round(time.Millisecond)), nil

@@ -46,8 +46,8 @@ type Options struct {
 	Client *http.Client
 	// API is the root of the API of a GitHub at an address.
 	API func(address string) string
-	// Ask asks a model something short.
-	Ask func(ctx context.Context, llm config.LLM) error
+	// Ask asks a model something short by a transport, which is that of Client.
+	Ask func(ctx context.Context, llm config.LLM, through http.RoundTripper) error
 	// Scope tells the repositories that are worked on from the others.
 	Scope func(c config.Config) func(of task.Forge, repository string) bool
 	// NeedsModel reports whether anything is done with a model that is configured here.

@@ -109,3 +109,22 @@ func TestATokenOfTheEnvironmentIsSentWhereItWas(t *testing.T) {
 		t.Errorf("the form answers %d", status)
 	}
 }
+
+// Models are asked by the transport that looks at each address it dials, wherever a name leads
+// at that moment.
+func TestModelsAreAskedWhereForgesMayBe(t *testing.T) {
+	t.Parallel()
+	h := newInstallation(t)
+	if status, _ := h.post("/connect/model", url.Values{"provider": {"openai"}, "model": {"m"}, "base_url": {"http://127.0.0.1:1/v1"}}); status != http.StatusOK {
+		t.Fatalf("the form answers %d", status)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://169.254.169.254/latest", http.NoBody)
+	h.must(err)
+	answer, err := h.through.RoundTrip(request)
+	if err == nil {
+		h.must(answer.Body.Close())
+	}
+	if err == nil || !strings.Contains(err.Error(), "answers machines about themselves") {
+		t.Errorf("the address of a cloud: %v", err)
+	}
+}
