@@ -41,8 +41,9 @@ type Connecting interface {
 	// OfferApp describes a GitHub App. GitHub sends the person back to the path.
 	OfferApp(ctx context.Context, form AppForm, back string) (AppOffer, error)
 	// FinishApp fetches the App that GitHub has registered, by the code that it gave, and
-	// writes it into the configuration.
-	FinishApp(ctx context.Context, form AppForm, code string) error
+	// writes it into the configuration. After an error, used says that the code cannot be
+	// tried again.
+	FinishApp(ctx context.Context, form AppForm, code string) (used bool, err error)
 }
 
 // Lacks says what is not connected yet.
@@ -271,6 +272,7 @@ type AppForm struct {
 type AppOffer struct {
 	Action      string // the address of GitHub to which Manifest is sent
 	Manifest    string // JSON
+	Back        string // where GitHub sends the person, in full
 	Permissions []string
 	Events      []string
 	Webhook     string // its address; empty if the App has none

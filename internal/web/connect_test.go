@@ -23,6 +23,8 @@ type connections struct {
 	shown  Connections
 	lacks  Lacks
 	fails  error
+	unused bool   // the code can be tried again
+	at     string // where GitHub sends people back
 	called []string
 	forge  ForgeForm
 	model  ModelForm
@@ -80,12 +82,13 @@ func (c *connections) Prepare(_ context.Context, of task.Forge, repositories []s
 func (c *connections) OfferApp(_ context.Context, form AppForm, back string) (AppOffer, error) {
 	return AppOffer{
 		Action: form.URL + "/settings/apps/new", Manifest: `{"redirect_url":"` + back + `","name":"</script>"}`,
-		Permissions: []string{"contents: write"}, Events: []string{"issues"}, Webhook: "https://toryo.example.com/webhooks/github",
+		Back: c.at + back, Permissions: []string{"contents: write"}, Events: []string{"issues"}, Webhook: "https://toryo.example.com/webhooks/github",
 	}, c.note("offer", nil)
 }
 
-func (c *connections) FinishApp(_ context.Context, form AppForm, code string) error {
-	return c.note("finish "+code, func() { c.app = form })
+func (c *connections) FinishApp(_ context.Context, form AppForm, code string) (used bool, err error) {
+	err = c.note("finish "+code, func() { c.app = form })
+	return !c.unused, err
 }
 
 // connectable is something on every card.
@@ -301,6 +304,7 @@ func TestStateOfAnAppIsBoundAndUsedOnce(t *testing.T) {
 			return time.Now().Add(later)
 		}
 	})
+	c.at = h.web.URL
 	root, other := h.visitor(t, "root"), h.visitor(t, "root")
 	refused := func(who *visitor, state string) {
 		t.Helper()
@@ -308,8 +312,9 @@ func TestStateOfAnAppIsBoundAndUsedOnce(t *testing.T) {
 			t.Errorf("the state answers %d", status)
 		}
 	}
-	if _, page := h.visitor(t, "").get(back("c0de", "guessed")); !strings.Contains(page, `name="password"`) || strings.Contains(page, "c0de") {
-		t.Error("somebody who is not signed in is not asked to, or the code is on the page")
+	if status, page := h.visitor(t, "").get(back("c0de", "guessed")); status != http.StatusUnauthorized || !strings.Contains(page, `name="password"`) || strings.Contains(page, "c0de") ||
+		!strings.Contains(page, "nobody is signed in at this address ("+strings.TrimPrefix(h.web.URL, "http://")+")") {
+		t.Errorf("somebody who is not signed in is not asked to and told of the App, or the code is on the page: %d", status)
 	}
 	refused(root, "")
 	refused(root, "guessed")
@@ -337,11 +342,64 @@ func TestStateOfAnAppIsBoundAndUsedOnce(t *testing.T) {
 	}
 }
 
+// While the code was not used, the same way back can be gone again; after that it cannot.
+func TestWayBackFromGitHubCanBeTriedAgain(t *testing.T) {
+	t.Parallel()
+	c := connectable()
+	h := newHouse(t, withConnections(c))
+	c.at = h.web.URL
+	root := h.visitor(t, "root")
+	state := beginApp(t, root)
+	for name, failure := range map[string]error{
+		"others are at it":   task.Errorf(task.Conflict, "somebody else is connecting something").WithHint("try again in a minute"),
+		"GitHub is overload": task.Errorf(task.Unavailable, "GitHub did not give the key"),
+	} {
+		c.change(func() { c.fails, c.unused = failure, true })
+		status, page := root.get(back("c0de", state))
+		if status != task.CodeOf(failure).Info().Status || !strings.Contains(page, "load this page again") || strings.Contains(page, "c0de") {
+			t.Errorf("%s: the way back answers %d", name, status)
+		}
+	}
+	c.change(func() { c.fails, c.unused = task.Errorf(task.Conflict, "no space"), false })
+	if status, page := root.get(back("c0de", state)); status != http.StatusConflict || strings.Contains(page, "load this page again") {
+		t.Errorf("after GitHub has given the key the way back answers %d", status)
+	}
+	c.change(func() { c.fails = nil })
+	if status, _ := root.get(back("c0de", state)); status != http.StatusForbidden {
+		t.Errorf("a code that is used up answers %d", status)
+	}
+}
+
+// Who is signed in at another host than the one to which GitHub sends people back is told so
+// before an App is registered.
+func TestAppIsBegunWhereGitHubSendsPeopleBack(t *testing.T) {
+	t.Parallel()
+	c := connectable()
+	h := newHouse(t, withConnections(c))
+	root := h.visitor(t, "root")
+	form := url.Values{"url": {"https://github.com"}, "owner": {"team"}}
+	for _, at := range []string{"https://toryo.example.com", "http://0.0.0.0:8750", ""} {
+		c.change(func() { c.at = at })
+		status, page := root.post("/connect/github/app", form)
+		if status != http.StatusConflict || !strings.Contains(page, "server.public_url") || !strings.Contains(page, at) {
+			t.Errorf("GitHub sends people back to %q, and the form answers %d", at, status)
+		}
+	}
+	c.change(func() { c.at = "https://toryo.example.com" }) // a proxy in front of the server has another host
+	root.header.Set("Origin", "https://toryo.example.com")
+	root.header.Set("Sec-Fetch-Site", "same-origin")
+	if status, _ := root.post("/connect/github/app", form); status != http.StatusOK {
+		t.Errorf("behind a proxy the form answers %d", status)
+	}
+}
+
 // Only the page that sends the manifest lets a form go to GitHub, and to no place that an odd
 // address could name besides.
 func TestPolicyOfTheFormForGitHub(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, withConnections(connectable()))
+	c := connectable()
+	h := newHouse(t, withConnections(c))
+	c.at = h.web.URL
 	root := h.visitor(t, "root")
 	policyOf := func(method, path, form string) string {
 		request, err := http.NewRequestWithContext(t.Context(), method, h.web.URL+path, strings.NewReader(form))

@@ -202,6 +202,12 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, v visit, err error)
 	if info.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) {
 		p.Log.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "code", info.Code, "error", err)
 	}
+	p.showProblem(w, r, v, err)
+}
+
+// showProblem shows an error that is logged already, or need not be.
+func (p *Pages) showProblem(w http.ResponseWriter, r *http.Request, v visit, err error) {
+	info := task.CodeOf(err).Info()
 	shown := problem{status: info.Status, code: string(info.Code)}
 	if coded, found := task.AsError(err); found && info.Code != task.Internal {
 		shown.detail, shown.hint = coded.Message, coded.Hint

@@ -321,7 +321,7 @@ func (o *setup) installer(at place, report func(connect.Step)) *connect.Installe
 	return &connect.Installer{
 		ConfigFile: at.file, DataDir: at.data, Environ: o.Environ, Overrides: at.over, Random: rand.Reader, DryRun: o.dryRun, Local: o.local, Report: report,
 		Receive: connect.ListenAt(at.loaded.Server.Addr, at.loaded.Server.TLSCertFile, at.loaded.Server.TLSKeyFile), Wait: o.wait,
-		Open: o.opener(at.loaded),
+		Open: o.opener(at.loaded), Shared: at.loaded.Database.Driver == "postgres",
 		Import: func(ctx context.Context, name, source string) (bool, error) {
 			return importToBoard(ctx, at, name, source)
 		},

@@ -100,31 +100,33 @@ var (
 )
 
 // Convert exchanges the code that GitHub has given for the App that it has registered. The code
-// is worth as much as the private key of the App until it is used, so no error repeats it.
-func Convert(ctx context.Context, client *http.Client, api, code string) (App, error) {
+// is worth as much as the private key of the App until it is used, so no error repeats it. After
+// an error, used says that the code is of no use any more.
+func Convert(ctx context.Context, client *http.Client, api, code string) (app App, used bool, err error) {
 	if !appCode.MatchString(code) {
-		return App{}, task.Errorf(task.Invalid, "the answer of GitHub has no code").WithHint("begin again on the page Connect")
+		return App{}, true, task.Errorf(task.Invalid, "the answer of GitHub has no code").WithHint("begin again on the page Connect")
 	}
 	ctx, cancel := context.WithTimeout(ctx, converting)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(api, "/")+"/app-manifests/"+code+"/conversions", http.NoBody)
 	if err != nil {
-		return App{}, task.Errorf(task.Invalid, "the address of GitHub cannot be used")
+		return App{}, false, task.Errorf(task.Invalid, "the address of GitHub cannot be used")
 	}
 	request.Header.Set("Accept", "application/vnd.github+json")
 	answer, err := client.Do(request)
 	if err != nil {
-		return App{}, Explain(task.Wrap(task.Unavailable, reach.Brief(err), "GitHub did not give the key of the App"), KindOf(task.GitHub), hostOf(api))
+		return App{}, false, Explain(task.Wrap(task.Unavailable, reach.Brief(err), "GitHub did not give the key of the App"), KindOf(task.GitHub), hostOf(api))
 	}
 	defer func() { _ = answer.Body.Close() }()
 	switch {
 	case answer.StatusCode == http.StatusNotFound, answer.StatusCode == http.StatusUnprocessableEntity:
-		return App{}, task.Errorf(task.Invalid, "GitHub does not know the code any more: it was used, or is older than an hour").
+		return App{}, true, task.Errorf(task.Invalid, "GitHub does not know the code any more: it was used, or is older than an hour").
 			WithHint("delete the App in its settings on GitHub, and begin again on the page Connect")
 	case answer.StatusCode != http.StatusCreated:
-		return App{}, task.Errorf(task.Unavailable, "GitHub did not give the key of the App (status %d)", answer.StatusCode).WithHint("try again later")
+		return App{}, false, task.Errorf(task.Unavailable, "GitHub did not give the key of the App (status %d)", answer.StatusCode).WithHint("try again later")
 	}
-	return readApp(io.LimitReader(answer.Body, maxConversion))
+	app, err = readApp(io.LimitReader(answer.Body, maxConversion))
+	return app, true, err
 }
 
 // hostOf is the scheme and host of an address.

@@ -64,11 +64,11 @@ func TestAnAppIsConfigured(t *testing.T) {
 		"id": 4711, "slug": "toryo-team", "pem": key, "webhook_secret": "h00k-h00k", "client_secret": "never-used", "owner": map[string]any{"login": "team"},
 	})
 	client := forge.HTTPClient(nil)
-	app, err := connect.Convert(t.Context(), client, github.URL, "c0de")
+	app, _, err := connect.Convert(t.Context(), client, github.URL, "c0de")
 	if err != nil || app.ID != 4711 || app.Bot() != "toryo-team[bot]" || app.WebhookSecret.Reveal() != "h00k-h00k" {
 		t.Fatalf("the App is %+v, %v", app, err)
 	}
-	if _, err := connect.Convert(t.Context(), client, github.URL, "c0de"); task.CodeOf(err) != task.Invalid || strings.Contains(err.Error(), "c0de") {
+	if _, used, err := connect.Convert(t.Context(), client, github.URL, "c0de"); !used || task.CodeOf(err) != task.Invalid || strings.Contains(err.Error(), "c0de") {
 		t.Errorf("a code that was used: %v", err)
 	}
 	before := "github:\n  owner: old\n  bot_name: old-bot\n  token_file: secrets/token\n  app_installation_id: 99\n"
@@ -126,20 +126,20 @@ func TestOddAnswersAboutAnApp(t *testing.T) {
 		"too long":          good(func(a map[string]any) { a["pem"] = strings.Repeat("squeak", 1<<20) }),
 		"a list":            []string{"squeak"},
 	} {
-		_, err := connect.Convert(t.Context(), forge.HTTPClient(nil), conversions(t, answer).URL, "c0de")
-		if task.CodeOf(err) != task.Unavailable || strings.Contains(fmt.Sprint(err), "squeak") {
+		_, used, err := connect.Convert(t.Context(), forge.HTTPClient(nil), conversions(t, answer).URL, "c0de")
+		if !used || task.CodeOf(err) != task.Unavailable || strings.Contains(fmt.Sprint(err), "squeak") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if app, err := connect.Convert(t.Context(), forge.HTTPClient(nil), conversions(t, good(func(map[string]any) {})).URL, "c0de"); err != nil || app.WebhookSecret != redact.Secret("") {
+	if app, _, err := connect.Convert(t.Context(), forge.HTTPClient(nil), conversions(t, good(func(map[string]any) {})).URL, "c0de"); err != nil || app.WebhookSecret != redact.Secret("") {
 		t.Errorf("an App without a webhook: %v", err)
 	}
 	for _, code := range []string{"", "../x", "a/b", strings.Repeat("x", 201), "a b"} {
-		if _, err := connect.Convert(t.Context(), forge.HTTPClient(nil), "http://127.0.0.1:1", code); task.CodeOf(err) != task.Invalid {
+		if _, _, err := connect.Convert(t.Context(), forge.HTTPClient(nil), "http://127.0.0.1:1", code); task.CodeOf(err) != task.Invalid {
 			t.Errorf("the code %q: %v", code, err)
 		}
 	}
-	if _, err := connect.Convert(t.Context(), forge.HTTPClient(nil), "http://127.0.0.1:1", "c0de"); task.CodeOf(err) != task.Unavailable || strings.Contains(err.Error(), "c0de") {
+	if _, used, err := connect.Convert(t.Context(), forge.HTTPClient(nil), "http://127.0.0.1:1", "c0de"); used || task.CodeOf(err) != task.Unavailable || strings.Contains(err.Error(), "c0de") {
 		t.Errorf("GitHub does not answer: %v", err)
 	}
 }

@@ -3,9 +3,13 @@ package connect
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -50,6 +54,9 @@ type Installer struct {
 	// are closed may have our labels. Without it that is not known.
 	Used   func(ctx context.Context, of task.Forge, repository string) (bool, error)
 	Random io.Reader
+	// Shared says that other servers with this address and database may be there: they have a
+	// data directory of their own, and webhooks may be theirs, or be delivered to them.
+	Shared bool
 	DryRun bool
 	// Local says that Remove leaves what is on forges, such as one that is gone for good.
 	Local  bool
@@ -70,6 +77,9 @@ type work struct {
 	changes config.Changes // of the configuration file
 	files   []secretFile   // that hold secrets which are nowhere else
 	secret  redact.Secret  // of webhooks
+
+	named  map[string]string // files with secrets that the configuration names before, by key
+	willBe map[string]string // those that it names then
 }
 
 // Apply makes the installation what the answers say. It can be repeated: what is there already
@@ -110,7 +120,9 @@ func (i *Installer) begin(answers Answers) (*work, error) {
 		return nil, task.Wrap(task.BadConfig, err, i.ConfigFile+" cannot be read")
 	}
 	w := &work{Installer: i, answers: answers, record: r, text: text, kind: KindOf(answers.Forge)}
-	w.loaded, _ = config.LoadText(i.ConfigFile, text, i.Environ, i.Overrides)
+	var report config.Report
+	w.loaded, report = config.LoadText(i.ConfigFile, text, i.Environ, i.Overrides)
+	w.named = report.SecretFiles(w.loaded)
 	if !there {
 		w.text = []byte(newFile)
 		r.NewConfig = true
@@ -141,14 +153,60 @@ func (w *work) do(what string, effect func() error) error {
 	return nil
 }
 
-// secrets writes the files with secrets and the configuration that names them.
+// secrets writes the files with secrets and the configuration that names them, and then removes
+// the files that it named before. Cut short anywhere, the configuration names files that belong
+// to it: a secret never comes together with the address of another.
 func (w *work) secrets(context.Context) error {
 	for _, file := range w.files {
 		if err := w.writeSecret(file); err != nil {
 			return err
 		}
 	}
-	return w.writeConfig()
+	if err := w.writeConfig(); err != nil {
+		return err
+	}
+	return w.removeFormerSecrets()
+}
+
+// removeFormerSecrets removes the files of ours that the configuration does not name any more:
+// those that it named before, and those in whose place it names another of ours, which a run
+// that was cut short has left.
+func (w *work) removeFormerSecrets() error {
+	var others []string
+	for _, path := range w.willBe {
+		if base := filepath.Base(path); w.record.hasSecret(path) {
+			others = append(others, w.secretPaths(numbered.ReplaceAllString(base, ""))...)
+		}
+	}
+	for _, noted := range slices.Clone(w.record.Secrets) {
+		path := filepath.Join(w.DataDir, secretFolder, filepath.Base(noted))
+		former := isOneOf(path, maps.Values(w.named)) || slices.Contains(others, path)
+		if _, there, err := readSecret(path); err != nil || !there || !former || isOneOf(path, maps.Values(w.willBe)) {
+			continue
+		}
+		err := w.do("secret in "+path+" removed", func() error {
+			drop(&w.record.Secrets, noted)
+			return errors.Join(removeSecret(path), w.record.save())
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isOneOf reports whether a path leads to one of some files.
+func isOneOf(path string, files iter.Seq[string]) bool {
+	this, err := os.Stat(path)
+	for file := range files {
+		if file == path {
+			return true
+		}
+		if other, missing := os.Stat(file); err == nil && missing == nil && os.SameFile(this, other) {
+			return true
+		}
+	}
+	return false
 }
 
 // writeSecret writes a file with a secret, unless it holds it.

@@ -71,6 +71,24 @@ func WriteWhole(path string, content []byte, mode fs.FileMode) (err error) {
 	return os.Rename(draft.Name(), path)
 }
 
+// Writable makes sure that WriteWhole can write a file.
+func Writable(path string) error {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	if isMountPoint(path) {
+		return task.Errorf(task.Conflict, "%s cannot be replaced: it is mounted here as a single file", path).
+			WithHint("mount the folder that it is in, or run toryo init where the file comes from")
+	}
+	folder := filepath.Dir(path)
+	probe, err := os.CreateTemp(folder, draftName)
+	if err != nil {
+		return task.Wrap(task.Conflict, err, "the server cannot write to "+folder).
+			WithHint("let the user that runs the server write there, or run toryo init as a user that may")
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
 // readBounded reads a small file; there is false if it does not exist.
 func readBounded(path string) (content []byte, there bool, err error) {
 	file, err := os.Open(path)

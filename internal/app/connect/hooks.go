@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -113,11 +114,18 @@ func (w *work) hookOf(ctx context.Context, f Forge, repository string) (noted re
 		w.Report(Step{What: what, State: Unchanged})
 		return noted, false, w.keepID(noted, hook.ID)
 	}
+	if w.Shared && !w.record.hasHook(noted) {
+		w.Report(Step{What: what, State: LeftOut, Detail: "there is one to this address already, with a secret that is not known here, perhaps of another server: " + copyFiles + "; or delete that webhook and try again"})
+		return noted, false, nil
+	}
 	noted.Edited = !slices.Contains(w.record.Hooks, noted)
 	w.record.unsign(noted)
 	err = w.putHook(ctx, what+" corrected", noted, func() (forge.Hook, error) { return f.EditHook(ctx, repository, hook.ID, post) })
 	return noted, err == nil, w.orLeaveOut(ctx, what, err)
 }
+
+// copyFiles is how the servers of one database get the same secrets.
+const copyFiles = "connect on one server, and copy toryo.yaml and the folder secrets of its data directory to the others"
 
 // keepID notes the id of a webhook of ours that the forge could not say when it was created.
 func (w *work) keepID(noted recordedHook, id string) error {
@@ -219,12 +227,18 @@ func (w *work) tryHooks(ctx context.Context, f Forge, made []recordedHook) error
 		return ctx.Err()
 	}
 	defer received.Close()
-	failed := w.deliver(ctx, f, made[0], received)
-	if ctx.Err() != nil {
+	failed, elsewhere := w.deliver(ctx, f, made[0], received)
+	switch {
+	case ctx.Err() != nil:
 		return ctx.Err()
-	}
-	if failed == "" {
+	case failed == "":
 		w.Report(Step{What: what, State: Done, Detail: "it has arrived"})
+		return nil
+	case elsewhere:
+		w.Report(Step{What: what, State: Done, Detail: "it has not arrived here, but the forge says that it was answered, so that the webhooks stay; where several servers are behind this address, " + copyFiles})
+		return nil
+	case w.Shared:
+		w.Report(Step{What: what, State: LeftOut, Detail: failed + "; it may have come to another server, so that the webhooks stay: toryo doctor shows later what was delivered; " + copyFiles})
 		return nil
 	}
 	for _, hook := range made {
@@ -236,29 +250,34 @@ func (w *work) tryHooks(ctx context.Context, f Forge, made []recordedHook) error
 	return nil
 }
 
-// deliver says what went wrong with a delivery, or nothing.
-func (w *work) deliver(ctx context.Context, f Forge, hook recordedHook, received Receiver) string {
+// deliver says what went wrong with a delivery, or nothing, and whether somebody else has taken
+// it: the forge tells of an answer that nobody here has given.
+func (w *work) deliver(ctx context.Context, f Forge, hook recordedHook, received Receiver) (failed string, elsewhere bool) {
 	there, err := f.Hooks(ctx, hook.Repository)
 	if err != nil {
-		return "the webhook cannot be read: " + err.Error()
+		return "the webhook cannot be read: " + err.Error(), false
 	}
 	at := slices.IndexFunc(there, func(one forge.Hook) bool { return sameHook(one.URL, hook.URL) })
 	if at < 0 {
-		return "the forge does not have the webhook that it was given"
+		return "the forge does not have the webhook that it was given", false
 	}
+	before, err := f.LastDelivery(ctx, hook.Repository, there[at].ID)
+	told := err == nil
 	if err := f.TestHook(ctx, hook.Repository, there[at].ID); err != nil {
-		return "the forge could not deliver a test to " + hook.URL + ": " + err.Error()
+		return "the forge could not deliver a test to " + hook.URL + ": " + err.Error(), false
 	}
 	limit := time.NewTimer(w.Wait)
 	defer limit.Stop()
 	select {
 	case <-received.Arrived():
-		return ""
+		return "", false
 	case <-ctx.Done():
-		return "interrupted"
+		return "interrupted", false
 	case <-limit.C:
-		return fmt.Sprintf("a test that the forge was asked to deliver to %s has not arrived in %s", hook.URL, w.Wait)
 	}
+	last, err := f.LastDelivery(ctx, hook.Repository, there[at].ID)
+	elsewhere = told && err == nil && last != before && last.Status >= http.StatusOK && last.Status < http.StatusMultipleChoices
+	return fmt.Sprintf("a test that the forge was asked to deliver to %s has not arrived in %s", hook.URL, w.Wait), elsewhere
 }
 
 // reachHint is what to do about webhooks that do not arrive.

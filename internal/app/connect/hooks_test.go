@@ -3,9 +3,11 @@ package connect_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/app/connect"
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -167,4 +169,65 @@ func TestAnotherAddressOfTheServer(t *testing.T) {
 	if got := h.forge.HookURLs("team/app"); !slices.Equal(got, []string{chat}) {
 		t.Errorf("left are the webhooks %v", got)
 	}
+}
+
+// A test that does not arrive here, and that somebody has answered, was balanced to another
+// server: the webhooks stay.
+func TestAWebhookThatArrivesElsewhere(t *testing.T) {
+	t.Parallel()
+	h := newInstallation(t)
+	h.forge.Silent, h.forge.Answered = true, http.StatusNoContent
+	impatient := h.installer()
+	impatient.Wait = time.Millisecond
+	if err := impatient.Apply(t.Context(), h.answers()); err != nil {
+		t.Fatal(err)
+	}
+	h.wantSigned()
+	h.wantStep("delivery", connect.Done, "copy toryo.yaml")
+	other := newInstallation(t)
+	other.forge.Silent, other.forge.Answered = true, http.StatusUnauthorized // by one that has another secret
+	impatient = other.installer()
+	impatient.Wait = time.Millisecond
+	if err := impatient.Apply(t.Context(), other.answers()); err != nil {
+		t.Fatal(err)
+	}
+	if left := other.forge.HookURLs("team/app"); len(left) > 0 {
+		t.Errorf("the webhook stays: %v", left)
+	}
+}
+
+// Of servers that share a database, the second leaves the webhooks of the first as they are: it
+// would give them a secret that the first does not know.
+func TestTheSecondOfTwoServers(t *testing.T) {
+	t.Parallel()
+	first := newInstallation(t)
+	apply := func(h *installation) {
+		h.Helper()
+		installer := h.installer()
+		installer.Shared = true
+		if h != first {
+			installer.Random = strings.NewReader(strings.Repeat("another secret, ", 100))
+		}
+		if err := installer.Apply(t.Context(), h.answers()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(first)
+	first.wantSigned()
+	second := newInstallation(t)
+	second.forge, second.addr = first.forge, first.addr
+	apply(second)
+	second.wantStep("webhook of team/app", connect.LeftOut, "copy toryo.yaml")
+	first.wantSigned()
+	apply(first)
+	first.wantSigned()
+	third := newInstallation(t) // the balancer sends the test to another
+	third.forge.Silent = true
+	installer := third.installer()
+	installer.Shared, installer.Wait = true, time.Millisecond
+	if err := installer.Apply(t.Context(), third.answers()); err != nil {
+		t.Fatal(err)
+	}
+	third.wantSigned()
+	third.wantStep("delivery", connect.LeftOut, "may have come to another server")
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
@@ -66,6 +68,9 @@ func (w *work) planSecret(key, name string, secret Secret) error {
 // mostSecretFiles is how many names there are for the file of a secret.
 const mostSecretFiles = 9
 
+// numbered is what tells the names for the file of a secret from each other.
+var numbered = regexp.MustCompile(`-[2-9]$`)
+
 // secretPaths are the files that may hold a secret, the one that is preferred first.
 func (w *work) secretPaths(name string) []string {
 	paths := []string{filepath.Join(w.DataDir, secretFolder, name)}
@@ -75,21 +80,28 @@ func (w *work) secretPaths(name string) []string {
 	return paths
 }
 
-// fileFor chooses the file for a secret. One that is there and not in the record is somebody
-// else's: it is used if it holds the secret, and is never written.
+// fileFor chooses the file for a secret: one that holds it already, or else one that is not in
+// use. One that the configuration names keeps what it holds until another is named in its place;
+// one that is there and not in the record is somebody else's, and is never written.
 func (w *work) fileFor(name string, secret redact.Secret) (secretFile, error) {
 	paths := w.secretPaths(name)
+	unused := ""
 	for _, path := range paths {
 		now, there, err := readSecret(path)
 		if err != nil {
 			return secretFile{}, err
 		}
-		same := there && now == secret.Reveal()
-		if same || !there || w.record.hasSecret(path) {
-			return secretFile{path, secret, same}, nil
+		if there && now == secret.Reveal() {
+			return secretFile{path, secret, true}, nil
+		}
+		if unused == "" && (!there || w.record.hasSecret(path) && !isOneOf(path, maps.Values(w.named))) {
+			unused = path
 		}
 	}
-	return secretFile{}, task.Errorf(task.Conflict, "%s and others like it are not toryo init's to write", paths[0]).WithHint("move them elsewhere")
+	if unused == "" {
+		return secretFile{}, task.Errorf(task.Conflict, "%s and others like it are not toryo init's to write", paths[0]).WithHint("move them elsewhere")
+	}
+	return secretFile{path: unused, secret: secret}, nil
 }
 
 // planWebhookSecret finds the secret of webhooks, or makes one.
@@ -97,7 +109,7 @@ func (w *work) planWebhookSecret() error {
 	if !w.answers.Webhook || w.kind.Forge == "" {
 		return nil
 	}
-	if w.secret = WebhookSecretOf(w.loaded, w.kind.Forge); w.secret != "" {
+	if w.secret = WebhookSecretOf(w.loaded, w.kind.Forge); w.secret != "" && !w.elsewhere() {
 		return nil
 	}
 	name := string(w.kind.Forge) + "-webhook-secret"
@@ -105,7 +117,7 @@ func (w *work) planWebhookSecret() error {
 	if err != nil {
 		return err
 	}
-	if made == "" {
+	if made == "" || w.elsewhere() {
 		random := make([]byte, 32)
 		if _, err := io.ReadFull(w.Random, random); err != nil {
 			return task.Wrap(task.Internal, err, "no secret can be made")
@@ -114,6 +126,13 @@ func (w *work) planWebhookSecret() error {
 	}
 	w.secret = redact.Secret(made)
 	return w.planSecret(string(w.kind.Forge)+".webhook_secret_file", name, Secret{Value: w.secret})
+}
+
+// elsewhere reports whether another forge of the same sort was configured before. It could sign
+// what the new one delivers, if they had one secret.
+func (w *work) elsewhere() bool {
+	before := w.loaded.Account(w.kind.Forge)
+	return before.URL != "" && !sameHook(before.URL, w.answers.URL) && (before.Credentials || WebhookSecretOf(w.loaded, w.kind.Forge) != "")
 }
 
 // earlierSecret is a secret that an Apply has written which was cut short before a key could
@@ -142,13 +161,17 @@ func (w *work) check() error {
 		planned[file.path] = file.secret
 	}
 	after, report := config.LoadPlanned(w.ConfigFile, edited, planned, w.Environ, w.Overrides)
+	w.willBe = report.SecretFiles(after)
 	if key, variable := report.Overridden(after, w.changes); key != "" {
 		return Overridden(key, variable)
 	}
 	if err := report.Err(); err != nil {
 		return err
 	}
-	return w.checkSecrets(after, report)
+	if err := w.checkSecrets(after, report); err != nil {
+		return err
+	}
+	return w.checkKeys(after, report)
 }
 
 // checkSecrets makes sure that the secrets in force are those of the answers. Those that are in

@@ -180,6 +180,11 @@ func hashOf(hook recordedHook, secret redact.Secret) string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// hasHook reports whether a webhook was created or corrected by us.
+func (r *record) hasHook(hook recordedHook) bool {
+	return slices.ContainsFunc(r.Hooks, func(one recordedHook) bool { return one.sameRepository(hook) && sameHook(one.URL, hook.URL) })
+}
+
 // addOnce adds what is not there yet, and reports whether it was new.
 func addOnce[T comparable](list *[]T, one T) bool {
 	if slices.Contains(*list, one) {

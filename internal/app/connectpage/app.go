@@ -30,7 +30,11 @@ func (p *Page) OfferApp(ctx context.Context, form web.AppForm, back string) (web
 	}
 	defer end()
 	now := p.read()
-	if err := p.checkApp(ctx, form); err != nil {
+	form.URL = connect.Address(form.URL)
+	if err := p.checkApp(ctx, now, form); err != nil {
+		return web.AppOffer{}, p.shown(ctx, err, now.clean)
+	}
+	if err := p.recognise(ctx, connect.KindOf(task.GitHub), form.URL); err != nil {
 		return web.AppOffer{}, p.shown(ctx, err, now.clean)
 	}
 	organisation := ""
@@ -43,7 +47,7 @@ func (p *Page) OfferApp(ctx context.Context, form web.AppForm, back string) (web
 	if err != nil {
 		return web.AppOffer{}, err
 	}
-	offer := web.AppOffer{Action: connect.Registration(form.URL, organisation), Manifest: string(text), Events: manifest.Events}
+	offer := web.AppOffer{Back: manifest.Redirect, Action: connect.Registration(form.URL, organisation), Manifest: string(text), Events: manifest.Events}
 	for _, permission := range slices.Sorted(maps.Keys(manifest.Permissions)) {
 		offer.Permissions = append(offer.Permissions, permission+": "+manifest.Permissions[permission])
 	}
@@ -54,8 +58,8 @@ func (p *Page) OfferApp(ctx context.Context, form web.AppForm, back string) (web
 }
 
 // checkApp refuses an App that could not be used. What the environment says would go over what
-// is written for it.
-func (p *Page) checkApp(ctx context.Context, form web.AppForm) error {
+// is written for it; and what is connected has webhooks, whose secret the App would replace.
+func (p *Page) checkApp(ctx context.Context, now present, form web.AppForm) error {
 	if form.URL == "" || form.Owner == "" {
 		return task.Errorf(task.Invalid, "give the address of GitHub, and whose repositories are worked on")
 	}
@@ -65,8 +69,12 @@ func (p *Page) checkApp(ctx context.Context, form web.AppForm) error {
 	if err := config.CheckValue("github.owner", form.Owner); err != nil {
 		return err
 	}
-	if err := p.notOverridden(map[string]string{"github.url": connect.Address(form.URL), "github.owner": form.Owner}, appKeys...); err != nil {
+	if err := p.notOverridden(map[string]string{"github.url": form.URL, "github.owner": form.Owner}, appKeys...); err != nil {
 		return err
+	}
+	if now.GitHub.HasCredentials() {
+		return task.Errorf(task.Conflict, "GitHub is connected already, by a token or another App").
+			WithHint("to put an App in its place, undo that first: toryo init --remove, or take the section github out of %s and delete our webhooks in its repositories", p.File)
 	}
 	return mayAsk(ctx, form.URL)
 }
@@ -78,25 +86,33 @@ var appKeys = []string{
 }
 
 // FinishApp implements [web.Connecting].
-func (p *Page) FinishApp(ctx context.Context, form web.AppForm, code string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishWithin)
+func (p *Page) FinishApp(ctx context.Context, form web.AppForm, code string) (used bool, err error) {
+	ctx = context.WithoutCancel(ctx)
+	waiting, cancel := context.WithTimeout(ctx, finishWithin)
 	defer cancel()
-	end, err := p.begin()
+	end, err := p.wait(waiting)
 	if err != nil {
-		return p.shown(ctx, err, p.cleaner(p.Running))
+		return false, p.shown(ctx, err, p.cleaner(p.Running))
 	}
 	defer end()
+	ctx, cancel = context.WithTimeout(ctx, finishWithin)
+	defer cancel()
 	now := p.read()
-	if err := p.checkApp(ctx, form); err != nil {
-		return p.shown(ctx, err, now.clean)
+	form.URL = connect.Address(form.URL)
+	if err := p.checkApp(ctx, now, form); err != nil {
+		return false, p.shown(ctx, err, now.clean)
 	}
-	app, err := connect.Convert(ctx, p.Client, p.API(form.URL), code)
+	app, used, err := connect.Convert(ctx, p.Client, p.API(form.URL), code)
 	if err != nil {
-		return p.shown(ctx, err, now.clean)
+		return used, p.shown(ctx, err, now.clean)
 	}
-	address := connect.Address(form.URL)
-	err = p.apply(ctx, now, string(task.GitHub), connect.Answers{Forge: task.GitHub, URL: address, Owner: form.Owner, Bot: app.Bot(), App: app},
-		web.DoneStep{What: "the App " + app.Bot() + " is registered", State: string(connect.Done), Detail: "install it on repositories: " + connect.AppPage(address, app.Bot())})
+	return true, p.writeApp(ctx, now, form, app)
+}
+
+// writeApp writes down an App that GitHub has registered.
+func (p *Page) writeApp(ctx context.Context, now present, form web.AppForm, app connect.App) error {
+	err := p.apply(ctx, now, string(task.GitHub), connect.Answers{Forge: task.GitHub, URL: form.URL, Owner: form.Owner, Bot: app.Bot(), App: app},
+		web.DoneStep{What: "the App " + app.Bot() + " is registered", State: string(connect.Done), Detail: "install it on repositories: " + connect.AppPage(form.URL, app.Bot())})
 	if err == nil {
 		return nil
 	}

@@ -4,46 +4,59 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/connect"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/redact"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/web"
 )
+
+// changeWithin is how long it may take to connect a forge. It is done to the end, also if the
+// browser goes away: half of the webhooks is worse than all or none.
+const changeWithin = 3 * time.Minute
 
 // begin makes sure that nobody else changes the configuration meanwhile, and that it can be
 // written: better now than after a forge has been asked. The caller calls end.
 func (p *Page) begin() (end func(), err error) {
 	if !p.changing.TryLock() {
-		return nil, task.Errorf(task.Conflict, "somebody else is connecting something").WithHint("try again in a minute")
+		return nil, busy()
 	}
-	if err := errors.Join(writable(filepath.Dir(p.File)), writable(p.Running.DataDir)); err != nil {
+	return p.begun()
+}
+
+// busy is that somebody else changes the configuration.
+func busy() error {
+	return task.Errorf(task.Conflict, "somebody else is connecting something").WithHint("try again in a minute")
+}
+
+// wait is begin for what cannot be asked for again later: it waits until others are done.
+func (p *Page) wait(ctx context.Context) (end func(), err error) {
+	if p.changing.Lock(ctx) != nil {
+		return nil, busy()
+	}
+	return p.begun()
+}
+
+// begun makes sure that the configuration can be written, once nobody else changes it.
+func (p *Page) begun() (end func(), err error) {
+	if err := errors.Join(connect.Writable(p.File), connect.Writable(filepath.Join(p.Running.DataDir, connect.RecordFile))); err != nil {
 		p.changing.Unlock()
 		return nil, err
 	}
 	return p.changing.Unlock, nil
 }
 
-// writable makes sure that files can be made in a folder.
-func writable(folder string) error {
-	probe, err := os.CreateTemp(folder, ".toryo-connect-*")
-	if err != nil {
-		return task.Wrap(task.Conflict, err, "the server cannot write to "+folder).
-			WithHint("let the user that runs the server write there, or run toryo init as a user that may")
-	}
-	return errors.Join(probe.Close(), os.Remove(probe.Name()))
-}
-
 // installer applies answers to the installation of the server.
 func (p *Page) installer(now present, report func(connect.Step)) *connect.Installer {
 	return &connect.Installer{
 		ConfigFile: p.File, DataDir: p.dataDir(), Environ: p.Environ, Overrides: p.Overrides, Random: p.Random, Report: report,
-		Open: p.opener(now.Config), Receive: connect.Watch(p.Webhooks), Wait: p.Wait,
+		Open: p.opener(now.Config), Receive: connect.Watch(p.Webhooks), Wait: p.Wait, Shared: p.Running.Database.Driver == "postgres",
 	}
 }
 
@@ -57,21 +70,35 @@ func (p *Page) dataDir() string {
 }
 
 // apply makes the installation what the answers say, and keeps what was done under a name. What
-// was done before an error is kept too.
+// was done before an error is kept too, and the error.
 func (p *Page) apply(ctx context.Context, now present, name string, answers connect.Answers, first ...web.DoneStep) error {
-	clean := p.cleaner(now.Config, answers.Token.Value, answers.Model.Key.Value, answers.App.PrivateKey, answers.App.WebhookSecret)
-	steps := slices.Clone(first)
-	err := p.installer(now, func(step connect.Step) {
-		steps = append(steps, web.DoneStep{What: clean(step.What), State: string(step.State), Detail: clean(step.Detail)})
-	}).Apply(ctx, answers)
+	var steps []connect.Step
+	err := p.installer(now, func(step connect.Step) { steps = append(steps, step) }).Apply(ctx, answers)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = task.Wrap(task.Unavailable, err, "it took too long, and was stopped").WithHint("try again: what was done is not done twice")
+	}
+	// What was made now is masked too: it is in files then, or was sent nowhere.
+	clean := p.cleaner(p.read().Config, slices.Concat(now.Secrets(), []redact.Secret{
+		answers.Token.Value, answers.Model.Key.Value, answers.App.PrivateKey, answers.App.WebhookSecret,
+	})...)
+	list := slices.Clone(first)
+	for _, step := range steps {
+		list = append(list, web.DoneStep{What: clean(step.What), State: string(step.State), Detail: clean(step.Detail)})
+	}
+	if err != nil {
+		text, _ := words(err)
+		list = append(list, web.DoneStep{What: "the rest was not done", State: string(connect.LeftOut), Detail: clean(text)})
+	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.done[name] = web.StepList{At: p.Now(), Steps: steps}
+	p.done[name] = web.StepList{At: p.Now(), Steps: list}
+	p.mu.Unlock()
 	return p.shown(ctx, err, clean)
 }
 
 // ConnectForge implements [web.Connecting].
 func (p *Page) ConnectForge(ctx context.Context, form web.ForgeForm) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeWithin)
+	defer cancel()
 	end, err := p.begin()
 	if err != nil {
 		return p.shown(ctx, err, p.cleaner(p.Running, form.Token))
@@ -114,18 +141,41 @@ func (p *Page) checkForm(ctx context.Context, now present, kind connect.Kind, fo
 	case len(form.Repositories) == 0:
 		return task.Errorf(task.Invalid, "name a repository").WithHint("write it as owner/name")
 	}
+	if err := p.sameOwner(now, kind, form); err != nil {
+		return err
+	}
 	if err := mayAsk(ctx, form.URL); err != nil {
 		return err
 	}
-	known, err := connect.Recognise(ctx, p.Client, form.URL)
+	return p.recognise(ctx, kind, form.URL)
+}
+
+// recognise makes sure that a forge of the sort answers at an address.
+func (p *Page) recognise(ctx context.Context, kind connect.Kind, address string) error {
+	known, err := connect.Recognise(ctx, p.Client, address)
 	if err != nil {
 		return err
 	}
 	if known.Forge != kind.Forge {
-		return task.Errorf(task.Invalid, "what answers at %s is %s, not %s", form.URL, connect.KindOf(known.Forge).Title, kind.Title).
+		return task.Errorf(task.Invalid, "what answers at %s is %s, not %s", address, connect.KindOf(known.Forge).Title, kind.Title).
 			WithHint("give the address of the forge's first page, or use the card of %s", connect.KindOf(known.Forge).Title)
 	}
 	return nil
+}
+
+// sameOwner refuses repositories of another owner than the one whose are worked on: these would
+// not be worked on any more.
+func (p *Page) sameOwner(now present, kind connect.Kind, form web.ForgeForm) error {
+	owner, err := connect.Owner(kind, form.Repositories)
+	if err != nil {
+		return err
+	}
+	present := map[task.Forge]string{task.GitHub: now.GitHub.Owner, task.Gitea: now.Gitea.Owner}[kind.Forge]
+	if present == "" || strings.EqualFold(present, owner) || !sameAddress(now.Account(kind.Forge).URL, form.URL) {
+		return nil
+	}
+	return task.Errorf(task.Conflict, "the repositories of %s are worked on, and these are of %s", present, owner).
+		WithHint("an installation works on the repositories of one owner on %s; to work on those of %s instead, set %s.owner in %s", kind.Title, owner, kind.Forge, p.File)
 }
 
 // forgeAnswers are the answers about a forge, and what may be done in its repositories.
@@ -139,10 +189,8 @@ type forgeAnswers struct {
 func (a forgeAnswers) keys() map[string]string {
 	section := string(a.Forge)
 	set := map[string]string{section + ".url": a.URL, section + ".bot_name": a.Bot}
-	if connect.KindOf(a.Forge).OneOwner() {
+	if connect.KindOf(a.Forge).OneOwner() { // else there is a list, to which Apply adds, and looks itself
 		set[section+".owner"] = a.Owner
-	} else {
-		set[section+".projects"] = strings.Join(a.Repositories, ",")
 	}
 	return set
 }
@@ -189,10 +237,11 @@ func (l look) answers(ctx context.Context, names []string) (forgeAnswers, error)
 	made.Owner, made.Bot = owner, login
 	check := web.ForgeCheck{Login: l.clean(login)}
 	var first error
-	for _, name := range names {
-		shown, found := l.repository(ctx, f, login, name)
-		shown.Hook = web.HookCheck{} // it may be created next
-		check.Repositories = append(check.Repositories, shown)
+	shown, all := l.repositories(ctx, f, login, names)
+	for i, name := range names {
+		found := all[i]
+		shown[i].Hook = web.HookCheck{} // it may be created next
+		check.Repositories = append(check.Repositories, shown[i])
 		if err := lacking(found, name); err != nil && first == nil {
 			first = err
 		}
@@ -230,6 +279,8 @@ func (p *Page) decideWebhooks(answers *forgeAnswers, kind connect.Kind, wanted b
 
 // Prepare implements [web.Connecting].
 func (p *Page) Prepare(ctx context.Context, of task.Forge, repositories []string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeWithin)
+	defer cancel()
 	end, err := p.begin()
 	if err != nil {
 		return p.shown(ctx, err, p.cleaner(p.Running))

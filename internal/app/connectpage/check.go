@@ -12,6 +12,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/connect"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/redact"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/web"
 )
@@ -86,7 +87,7 @@ func (l look) all(ctx context.Context) web.ForgeCheck {
 		check.Hint = "let the account write to a repository, or change the setting"
 	}
 	check.More = max(0, len(names)-maxChecked)
-	check.Repositories = l.repositories(ctx, f, login, names[:min(len(names), maxChecked)])
+	check.Repositories, _ = l.repositories(ctx, f, login, names[:min(len(names), maxChecked)])
 	return check
 }
 
@@ -121,19 +122,20 @@ func (l look) ours(found []forge.Repository) []string {
 	return names
 }
 
-// repositories looks at repositories side by side.
-func (l look) repositories(ctx context.Context, f connect.Forge, login string, names []string) []web.RepositoryCheck {
-	all := make([]web.RepositoryCheck, len(names))
+// repositories looks at repositories side by side, for the page and for whoever wants to connect
+// them.
+func (l look) repositories(ctx context.Context, f connect.Forge, login string, names []string) ([]web.RepositoryCheck, []connect.RepositoryCheck) {
+	shown, all := make([]web.RepositoryCheck, len(names)), make([]connect.RepositoryCheck, len(names))
 	var group errgroup.Group
 	group.SetLimit(checksAtOnce)
 	for i, name := range names {
 		group.Go(func() error {
-			all[i], _ = l.repository(ctx, f, login, name)
+			shown[i], all[i] = l.repository(ctx, f, login, name)
 			return nil
 		})
 	}
 	_ = group.Wait() // nothing fails: what cannot be read is shown
-	return all
+	return shown, all
 }
 
 // repository looks at one repository, for the page and for whoever wants to connect it. That
@@ -235,6 +237,9 @@ func (p *Page) tokenFor(now present, form web.ForgeForm) connect.Secret {
 		return connect.Secret{}
 	}
 	variable, token := config.FindToken(form.Forge, form.URL, p.Environ)
+	if variable == config.Variable(string(form.Forge)+".token") { // it is for the address that is configured
+		return connect.Secret{}
+	}
 	return connect.Secret{Value: token, Variable: variable}
 }
 
@@ -250,9 +255,35 @@ func (p *Page) keyFor(now present, form web.ModelForm) connect.Secret {
 	if now.LLM.APIKey != "" && now.LLM.Provider == form.Provider && sameAddress(now.LLM.BaseURL, form.BaseURL) {
 		return connect.Secret{Value: now.LLM.APIKey, Configured: true}
 	}
-	asked := config.LLM{Provider: form.Provider}
-	if variable := asked.KeyVariable(p.Environ); variable != "" && form.BaseURL == "" {
-		return connect.Secret{Value: asked.FindKey(p.Environ), Variable: variable}
+	if form.BaseURL != "" {
+		return connect.Secret{}
 	}
-	return connect.Secret{}
+	variable, key := p.keyInEnvironment(now, form.Provider)
+	return connect.Secret{Value: key, Variable: variable}
+}
+
+// keyInEnvironment finds the key of a provider that no model is configured for: in a variable of
+// its own programs. What is in ours is for the provider that is configured, so that it counts only
+// where there is none.
+func (p *Page) keyInEnvironment(now present, provider string) (variable string, key redact.Secret) {
+	names := config.LLM{Provider: provider}.KeyVariables()
+	if now.LLM.Provider != "" {
+		names = names[1:]
+	}
+	for _, name := range names {
+		if value := p.variable(name); value != "" {
+			return name, redact.Secret(value)
+		}
+	}
+	return "", ""
+}
+
+// variable is the value of a variable in the environment.
+func (p *Page) variable(name string) string {
+	for _, line := range p.Environ {
+		if found, value, _ := strings.Cut(line, "="); found == name && strings.TrimSpace(value) != "" {
+			return strings.TrimRight(value, "\r\n")
+		}
+	}
+	return ""
 }

@@ -41,8 +41,10 @@ func allowed(_ context.Context, _, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// mayAsk refuses an address that leads where nothing is sent to, before a model is asked there:
-// models have clients of their own. A name that is not known here may be known to a proxy.
+// mayAsk refuses an address that leads where nothing is sent to, before anybody is asked there.
+// A name may lead elsewhere the next time, which [NewClient] notices when it is dialled. Behind
+// a proxy, which is all that is dialled then, this is all that is known; a name that is not
+// known here may be known to the proxy.
 func mayAsk(ctx context.Context, address string) error {
 	at, err := url.Parse(address)
 	if err != nil {

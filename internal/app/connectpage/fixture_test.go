@@ -22,6 +22,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/connect"
 	"github.com/toryo-dev/toryo/internal/app/connectpage"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/items"
@@ -50,14 +51,15 @@ type installation struct {
 	store    store.Store
 	forge    *forgesetup.Forge
 	address  string // of the forge
-	api      string // of a GitHub
 	page     *connectpage.Page
 	url      string
 	browser  *http.Client
 	log      *lockedBuffer
+	environ  []string
 	opened   error // that the adapter cannot be made
 	answer   error // of the model
 	asked    config.LLM
+	through  http.RoundTripper // by which the model was asked
 
 	mu      sync.Mutex
 	handler http.Handler
@@ -129,7 +131,7 @@ func (h *installation) load() config.Config {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		file = ""
 	}
-	loaded, report := config.Load(file, nil, map[string]string{"data_dir": h.data()})
+	loaded, report := config.Load(file, h.environ, map[string]string{"data_dir": h.data()})
 	h.must(report.Err())
 	if len(report.Warnings) > 0 {
 		h.Errorf("warnings: %v", report.Warnings)
@@ -149,13 +151,13 @@ func (h *installation) start(change ...func(*connectpage.Options)) {
 		hooks.Forges[task.Gitea] = webhookOf(running)
 	}
 	options := connectpage.Options{
-		File: h.file(), Given: h.file(), Overrides: map[string]string{"data_dir": h.data()}, Running: running, Command: "toryo up --config " + h.file(), OwnAgent: true, URL: h.url,
-		Open: func(c config.Config, _ task.Forge, _ *http.Client) (forge.Forge, error) {
-			return h.forge.As(c.Gitea.Token.Reveal()), h.opened
+		File: h.file(), Given: h.file(), Environ: h.environ, Overrides: map[string]string{"data_dir": h.data()}, Running: running, Command: "toryo up --config " + h.file(), OwnAgent: true, URL: h.url,
+		Open: func(c config.Config, of task.Forge, _ *http.Client) (forge.Forge, error) {
+			return h.forge.As(connect.TokenOf(c, of).Reveal()), h.opened
 		},
-		Client: connectpage.NewClient(), API: func(string) string { return h.api },
-		Ask: func(_ context.Context, llm config.LLM) error {
-			h.asked = llm
+		Client: connectpage.NewClient(), API: func(address string) string { return address + "/api/v3" },
+		Ask: func(_ context.Context, llm config.LLM, through http.RoundTripper) error {
+			h.asked, h.through = llm, through
 			return h.answer
 		},
 		Scope: func(c config.Config) func(task.Forge, string) bool {

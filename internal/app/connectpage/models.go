@@ -77,9 +77,8 @@ func chosen(c config.Config, provider string) (config.LLM, bool) {
 // keyOrigin says where the key of a provider comes from.
 func (p *Page) keyOrigin(now present, provider string) web.Origin {
 	llm, is := chosen(now.Config, provider)
-	if !is {
-		llm = config.LLM{Provider: provider}
-		llm.APIKey = llm.FindKey(p.Environ)
+	if variable, _ := p.keyInEnvironment(now, provider); !is && variable != "" {
+		return web.Origin{Kind: "variable", Name: variable}
 	}
 	switch {
 	case provider == script || llm.APIKey == "":
@@ -104,7 +103,7 @@ func (p *Page) try(ctx context.Context, llm config.LLM, clean func(string) strin
 				return "", err
 			}
 		}
-		if err := p.Ask(ctx, llm); err != nil {
+		if err := p.Ask(ctx, llm, p.Client.Transport); err != nil {
 			return "", err
 		}
 		return fmt.Sprintf("answered after %s", p.Now().Sub(begun).Round(time.Millisecond)), nil
@@ -145,11 +144,11 @@ func (p *Page) ConnectModel(ctx context.Context, form web.ModelForm) error {
 	if key.Value == "" && form.BaseURL == "" {
 		return task.Errorf(task.Invalid, "give the key of the model")
 	}
-	var typed []string
-	if form.Key != "" {
-		typed = []string{"llm.api_key", "llm.api_key_file"}
+	var keys []string
+	if !key.Configured && key.Variable != config.Variable("llm.api_key") { // what the environment has would go over it, and to another address
+		keys = []string{"llm.api_key", "llm.api_key_file"}
 	}
-	if err := p.notOverridden(map[string]string{"llm.provider": form.Provider, "llm.model": form.Model, "llm.base_url": form.BaseURL}, typed...); err != nil {
+	if err := p.notOverridden(map[string]string{"llm.provider": form.Provider, "llm.model": form.Model, "llm.base_url": form.BaseURL}, keys...); err != nil {
 		return p.shown(ctx, err, clean)
 	}
 	llm := config.Default().LLM

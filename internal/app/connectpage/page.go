@@ -3,6 +3,7 @@ package connectpage
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/connect"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/transport"
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/redact"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -44,8 +46,8 @@ type Options struct {
 	Client *http.Client
 	// API is the root of the API of a GitHub at an address.
 	API func(address string) string
-	// Ask asks a model something short.
-	Ask func(ctx context.Context, llm config.LLM) error
+	// Ask asks a model something short by a transport, which is that of Client.
+	Ask func(ctx context.Context, llm config.LLM, through http.RoundTripper) error
 	// Scope tells the repositories that are worked on from the others.
 	Scope func(c config.Config) func(of task.Forge, repository string) bool
 	// NeedsModel reports whether anything is done with a model that is configured here.
@@ -74,7 +76,7 @@ type Store interface {
 type Page struct {
 	Options
 
-	changing sync.Mutex // one change of the configuration at a time
+	changing lifecycle.Mutex // one change of the configuration at a time
 
 	mu     sync.Mutex
 	checks map[task.Forge]web.ForgeCheck
@@ -87,7 +89,7 @@ var _ web.Connecting = (*Page)(nil)
 // New makes a page.
 func New(options Options) *Page {
 	return &Page{
-		Options: options, checks: map[task.Forge]web.ForgeCheck{}, models: map[string]web.ModelCheck{}, done: map[string]web.StepList{},
+		Options: options, changing: lifecycle.NewMutex(), checks: map[task.Forge]web.ForgeCheck{}, models: map[string]web.ModelCheck{}, done: map[string]web.StepList{},
 	}
 }
 
@@ -134,7 +136,7 @@ func (p *Page) shown(ctx context.Context, err error, clean func(string) string) 
 	if err == nil {
 		return nil
 	}
-	if ctx.Err() == nil {
+	if !errors.Is(err, context.Canceled) {
 		p.Log.WarnContext(ctx, "what was asked for on the page Connect was not done", "code", task.CodeOf(err), "error", clean(err.Error()))
 	}
 	text, hint := words(err)

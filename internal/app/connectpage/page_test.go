@@ -1,17 +1,10 @@
 package connectpage_test
 
 import (
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/json"
-	"encoding/pem"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -210,69 +203,6 @@ func TestConnectAModel(t *testing.T) {
 	if c := h.load(); c.LLM.Model != "another" || c.LLM.APIKey.Reveal() != key {
 		t.Errorf("the configuration says %+v", c.LLM)
 	}
-}
-
-var toGitHub = regexp.MustCompile(`action="([^"]+/settings/apps/new)\?state=([^"]+)"`)
-
-// A GitHub App is registered by its manifest: what GitHub gives for the code becomes a
-// configuration that is accepted, with the key and the secret in files.
-func TestRegisterAnApp(t *testing.T) {
-	t.Parallel()
-	h := newInstallation(t)
-	private, err := rsa.GenerateKey(rand.Reader, 2048)
-	h.must(err)
-	text := string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(private)}))
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /app-manifests/c0de/conversions", func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusCreated)
-		if err := json.NewEncoder(w).Encode(map[string]any{"id": 4711, "slug": "toryo-team", "pem": text, "webhook_secret": "h00k-h00k-h00k", "client_secret": "cl13nt-cl13nt"}); err != nil {
-			t.Error(err)
-		}
-	})
-	github := httptest.NewServer(mux)
-	t.Cleanup(github.Close)
-	h.api = github.URL
-	status, page := h.post("/connect/github/app", url.Values{"url": {github.URL}, "owner": {"team"}, "organisation": {"yes"}, "name": {""}})
-	found := toGitHub.FindStringSubmatch(page)
-	if status != http.StatusOK || found == nil || found[1] != github.URL+"/organizations/team/settings/apps/new" {
-		t.Fatalf("no form for GitHub: %d %s", status, page)
-	}
-	h.says(page, `"redirect_url":"`+h.url+`/connect/github/callback"`, `"name":"toryo-team"`, `"contents":"write"`, "pull_request_review_thread", h.url+"/webhooks/github")
-	h.untouched()
-	state, err := url.QueryUnescape(found[2])
-	h.must(err)
-	status, page = h.get("/connect/github/callback?" + url.Values{"code": {"c0de"}, "state": {state}}.Encode())
-	if status != http.StatusOK {
-		t.Fatalf("the way back answers %d: %s", status, page)
-	}
-	h.says(page, "toryo-team[bot]", github.URL+"/github-apps/toryo-team/installations/new", "toryo up --config", filepath.Join(h.data(), "secrets", "github-app-key"))
-	c := h.load()
-	if c.GitHub.AppID != 4711 || c.GitHub.Owner != "team" || c.GitHub.BotName != "toryo-team[bot]" || c.GitHub.URL != github.URL ||
-		c.GitHub.AppPrivateKey.Reveal() != strings.TrimSpace(text) || c.GitHub.WebhookSecret.Reveal() != "h00k-h00k-h00k" {
-		t.Errorf("the configuration says %+v", c.GitHub)
-	}
-	h.onlyInSecrets("h00k-h00k-h00k", page)
-	h.onlyInSecrets(strings.Split(text, "\n")[2], page)
-	h.nowhere("cl13nt-cl13nt", page)
-	if status, _ := h.get("/connect/github/callback?" + url.Values{"code": {"c0de"}, "state": {state}}.Encode()); status != http.StatusForbidden {
-		t.Errorf("the same again answers %d", status)
-	}
-	if status, page := h.post("/connect/forge", url.Values{"forge": {"github"}, "url": {github.URL}, "token": {token}, "repositories": {"team/app"}, "webhook": {"no"}}); status != http.StatusConflict || !strings.Contains(page, "a GitHub App acts as the bot") {
-		t.Errorf("a token beside the App answers %d", status)
-	}
-}
-
-// A variable that would go over what GitHub gives is found before an App is registered.
-func TestVariablesGoOverAnApp(t *testing.T) {
-	t.Parallel()
-	h := newInstallation(t)
-	h.start(func(o *connectpage.Options) { o.Environ = []string{"TORYO_GITHUB_WEBHOOK_SECRET=x"} })
-	status, page := h.post("/connect/github/app", url.Values{"url": {"http://127.0.0.1:1"}, "owner": {"team"}})
-	if status != http.StatusConflict {
-		t.Errorf("the form answers %d", status)
-	}
-	h.says(page, "TORYO_GITHUB_WEBHOOK_SECRET")
-	h.untouched()
 }
 
 // A secret of the environment goes to no address that was typed on the page, and one that goes

@@ -9,7 +9,18 @@ import (
 
 // app is a GitHub App that acts as the bot. It has no token that somebody could make anew: it signs
 // with its private key, and acts where it is installed.
-type app struct{ id, installation int }
+type app struct {
+	id, installation int
+	owner            string // at which it is installed, if no installation is named
+}
+
+// installed is how the configuration says where the App is installed.
+func (a *app) installed() string {
+	if a.installation == 0 {
+		return "at " + a.owner + " (github.owner)"
+	}
+	return fmt.Sprintf("with the number %d (github.app_installation_id)", a.installation)
+}
 
 // privateKeys is where the private key of an App comes from.
 const privateKeys = "github.app_private_key_file or TORYO_GITHUB_APP_PRIVATE_KEY"
@@ -23,9 +34,9 @@ func (a *app) lacking(account config.Account) *Finding {
 		finding.Found, finding.Hint = "a GitHub App is described, but not its number", "set github.app_id"+where+"the App ID"
 	case !account.Credentials:
 		finding.Found, finding.Hint = fmt.Sprintf("the GitHub App %d has no private key", a.id), "set "+privateKeys+where+"a button that makes one"
-	case a.installation == 0:
+	case a.installation == 0 && a.owner == "":
 		finding.Found = fmt.Sprintf("it is not said where the GitHub App %d is installed", a.id)
-		finding.Hint = "set github.app_installation_id to the number at the end of the address of the installation's page"
+		finding.Hint = "set github.owner to the user or organisation at which it is installed"
 	case account.BotName == "":
 		finding.Found = "a GitHub App is set, but not as whom it acts"
 		finding.Hint = "set github.bot_name to the name of the App as in its address, and [bot] behind it, such as toryo-app[bot]"
@@ -43,7 +54,7 @@ func (a *app) answered(url string, status int, said string) (found, hint string)
 			"see whether github.app_id and the private key (" + privateKeys + ") are of the same App, make another key on its page if this one was deleted, and check the clock of this machine"
 	case http.StatusForbidden:
 		return fmt.Sprintf("%s does not let the GitHub App %d act (status 403)%s", url, a.id, said),
-			fmt.Sprintf("see whether the App or its installation (github.app_installation_id: %d) is suspended", a.installation)
+			"see whether the App or its installation " + a.installed() + " is suspended"
 	case http.StatusNotFound:
 		return fmt.Sprintf("%s knows no GitHub App %d (status 404)", url, a.id),
 			"set github.app_id to the App ID on its page, the private key (" + privateKeys + ") to one of that App, and github.url to the address of the first page of GitHub"
@@ -54,7 +65,7 @@ func (a *app) answered(url string, status int, said string) (found, hint string)
 // configured is where to look when no connection can be made of the configuration.
 func (s forgeSurvey) configured() string {
 	if s.app != nil {
-		return "see github.app_id, github.app_installation_id and the private key (" + privateKeys + ")"
+		return "see github.app_id, github.owner, github.app_installation_id and the private key (" + privateKeys + ")"
 	}
 	return "see " + string(s.name) + " in toryo.yaml"
 }
@@ -62,7 +73,7 @@ func (s forgeSurvey) configured() string {
 // needs is where to look when repositories cannot be listed.
 func (s forgeSurvey) needs() string {
 	if s.app != nil {
-		return fmt.Sprintf("see whether the App %d has the installation %d (github.app_installation_id) and that is not suspended, and docs/forges.md for what an App needs", s.app.id, s.app.installation)
+		return fmt.Sprintf("see whether the App %d has an installation %s and that is not suspended, and docs/forges.md for what an App needs", s.app.id, s.app.installed())
 	}
 	return "see docs/forges.md for what the token needs"
 }

@@ -43,7 +43,7 @@ func Forges(c config.Config, access ForgeAccess) []Survey {
 	for _, name := range c.ConfiguredForges() {
 		s := forgeSurvey{ForgeAccess: access, name: name, account: c.Account(name), where: wherein(c, name)}
 		if name == task.GitHub && c.GitHub.DescribesApp() && c.GitHub.Token == "" {
-			s.app = &app{c.GitHub.AppID, c.GitHub.AppInstallationID}
+			s.app = &app{c.GitHub.AppID, c.GitHub.AppInstallationID, c.GitHub.Owner}
 		}
 		surveys = append(surveys, s.run)
 	}

@@ -101,7 +101,7 @@ func TestAppThatGitHubRefuses(t *testing.T) {
 		},
 		"suspended": {
 			map[string]http.HandlerFunc{"/": fail(http.StatusForbidden, "This installation has been suspended")}, "github",
-			[]string{"GitHub App 4711", "403", "has been suspended", "github.app_installation_id: 12"},
+			[]string{"GitHub App 4711", "403", "has been suspended", "installation with the number 12 (github.app_installation_id)"},
 		},
 		"no such App": {
 			map[string]http.HandlerFunc{"/": fail(http.StatusNotFound, "Integration not found")}, "github",
@@ -109,7 +109,7 @@ func TestAppThatGitHubRefuses(t *testing.T) {
 		},
 		"no such installation": {
 			map[string]http.HandlerFunc{"/": fail(http.StatusNotFound, "Not Found"), "/app": itself}, "github repositories",
-			[]string{"installation 12 (github.app_installation_id)", "an App needs"},
+			[]string{"installation with the number 12 (github.app_installation_id)", "an App needs"},
 		},
 		"too many requests": {
 			map[string]http.HandlerFunc{"/": fail(http.StatusTooManyRequests, "slow down")}, "github", []string{"allows no more requests"},
@@ -137,9 +137,9 @@ func TestAppThatIsNotFullyConfigured(t *testing.T) {
 	want(t, find(), "github", doctor.Missing, "a GitHub App is described", "github.app_id")
 	c.GitHub.AppID = 4711
 	want(t, find(), "github", doctor.Missing, "the GitHub App 4711 has no private key", "github.app_private_key_file")
-	c.GitHub.AppPrivateKey, c.GitHub.AppInstallationID = "hunter2hunter2", 0
-	want(t, find(), "github", doctor.Missing, "where the GitHub App 4711 is installed", "github.app_installation_id")
-	c.GitHub.AppInstallationID = 12
+	c.GitHub.AppPrivateKey, c.GitHub.AppInstallationID, c.GitHub.Owner = "hunter2hunter2", 0, ""
+	want(t, find(), "github", doctor.Missing, "where the GitHub App 4711 is installed", "github.owner")
+	c.GitHub.Owner = "team" // its installation is found by that
 	got := find()
 	want(t, got, "github", doctor.Missing, "not as whom it acts", "github.bot_name", "[bot]")
 	if strings.Contains(fmt.Sprint(got), "hunter2") {

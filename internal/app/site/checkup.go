@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -183,8 +184,11 @@ func (c checkup) start(ctx context.Context) (err error) {
 
 // ask makes one short call to a model, as toryo doctor --online does. It is not counted against
 // the budget, and is not tried again.
-func ask(ctx context.Context, chosen config.LLM) error {
-	model, err := Connect(chosen)
+func ask(ctx context.Context, chosen config.LLM) error { return askThrough(ctx, chosen, nil) }
+
+// askThrough is ask by a transport; nil means the standard one.
+func askThrough(ctx context.Context, chosen config.LLM, through http.RoundTripper) error {
+	model, err := connectThrough(chosen, through)
 	if err != nil {
 		return err
 	}

@@ -235,7 +235,8 @@ func connectForge(c config.Config, name task.Forge, client *http.Client) (forge.
 		options := github.Options{URL: gitHubAPI(c.GitHub.URL), Token: c.GitHub.Token.Reveal(), HTTP: client}
 		if c.GitHub.AppID != 0 {
 			options.App = &github.App{
-				ID: fmt.Sprint(c.GitHub.AppID), InstallationID: int64(c.GitHub.AppInstallationID), PrivateKey: c.GitHub.AppPrivateKey.Reveal(),
+				ID: fmt.Sprint(c.GitHub.AppID), InstallationID: int64(c.GitHub.AppInstallationID), Owner: c.GitHub.Owner,
+				PrivateKey: c.GitHub.AppPrivateKey.Reveal(),
 			}
 		}
 		return github.New(options)

@@ -2,6 +2,7 @@ package site
 
 import (
 	"log/slog"
+	"net/http"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/doctor"
@@ -51,14 +52,17 @@ func (m *Models) Model(account llm.Account, names ...string) (llm.Model, error) 
 }
 
 // Connect makes the adapter of the chosen provider. It makes no call.
-func Connect(chosen config.LLM) (llm.Model, error) {
+func Connect(chosen config.LLM) (llm.Model, error) { return connectThrough(chosen, nil) }
+
+// connectThrough is Connect by a transport; nil means the standard one.
+func connectThrough(chosen config.LLM, through http.RoundTripper) (llm.Model, error) {
 	if lacks := chosen.Lacking(); lacks != "" {
 		return nil, task.Errorf(task.BadConfig, "the model cannot be asked: %s", lacks).WithHint("%s", doctor.HintForModel(chosen))
 	}
 	endpoint := llm.Endpoint{
 		Model: chosen.Model, BaseURL: chosen.BaseURL, Key: chosen.APIKey.Reveal(),
 		MaxTokens: int64(chosen.MaxTokens), ContextLength: int64(chosen.ContextLength),
-		Temperature: chosen.Temperature, Prices: pricesOf(chosen.Prices), Silence: chosen.Timeout,
+		Temperature: chosen.Temperature, Prices: pricesOf(chosen.Prices), Silence: chosen.Timeout, Transport: through,
 	}
 	switch chosen.Provider {
 	case "anthropic":

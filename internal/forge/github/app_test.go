@@ -10,7 +10,9 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +32,10 @@ type app struct {
 	bot    *forgeworld.User
 	life   time.Duration // of its tokens
 	issued []string
+	// installations are the numbers of installations by "orgs/NAME" or "users/NAME", besides
+	// the one that every App has, and asked counts the questions for them.
+	installations map[string]int64
+	asked         int
 }
 
 const appID, installationID = "Iv1.0123456789abcdef", 4711
@@ -40,13 +46,17 @@ var appHandlers = map[string]func(c *call, token string) reply{
 		if err := c.app.verify(token); err != nil {
 			return refusal(401, err.Error())
 		}
-		return ok(object{"id": 1, "slug": strings.TrimSuffix(c.app.bot.Login, "[bot]"), "name": "Toryo", "events": []string{}})
+		slug := strings.TrimSuffix(c.app.bot.Login, "[bot]")
+		return ok(object{"id": 1, "slug": slug, "name": "Toryo", "events": []string{}, "html_url": c.URL + "/github-apps/" + slug})
 	},
+	"GET /orgs/{org}/installation":       func(c *call, token string) reply { return c.installation(token, "orgs/"+c.param["org"]) },
+	"GET /users/{username}/installation": func(c *call, token string) reply { return c.installation(token, "users/"+c.param["username"]) },
 	"POST /app/installations/{installation_id}/access_tokens": func(c *call, token string) reply {
 		if err := c.app.verify(token); err != nil {
 			return refusal(401, err.Error())
 		}
-		if c.param["installation_id"] != fmt.Sprint(installationID) {
+		known := slices.Collect(maps.Values(c.app.installations))
+		if !slices.ContainsFunc(append(known, installationID), func(id int64) bool { return c.param["installation_id"] == fmt.Sprint(id) }) {
 			return refusal(404, "Not Found")
 		}
 		made := fmt.Sprint("ghs_", len(c.app.issued))
@@ -54,6 +64,19 @@ var appHandlers = map[string]func(c *call, token string) reply{
 		c.world.Tokens[made] = c.app.bot
 		return created(object{"token": made, "expires_at": stamp(time.Now().Add(c.app.life))})
 	},
+}
+
+// installation answers the App where it is installed.
+func (c *call) installation(token, at string) reply {
+	if err := c.app.verify(token); err != nil {
+		return refusal(401, err.Error())
+	}
+	c.app.asked++
+	id, found := c.app.installations[at]
+	if !found {
+		return refusal(404, "Not Found")
+	}
+	return ok(object{"id": id, "app_slug": strings.TrimSuffix(c.app.bot.Login, "[bot]")})
 }
 
 // verify checks a JSON Web Token as GitHub's manual asks for it.

@@ -27,8 +27,11 @@ import (
 
 // App is how an installation of a GitHub App authenticates.
 type App struct {
-	ID             string // the App's id or client id
+	ID string // the App's id or client id
+	// InstallationID is the number of the installation; 0 means the one at Owner, a user or
+	// an organisation, which GitHub is asked for.
 	InstallationID int64
+	Owner          string
 	PrivateKey     string // PEM, as GitHub gives it
 }
 
@@ -67,8 +70,10 @@ type appTokens struct {
 	app    App
 	key    *rsa.PrivateKey
 	client *gh.Client // signs its requests as the App itself
+	web    string     // where people find GitHub
 
 	turn    lifecycle.Mutex // held by whoever gets a token or looks at it
+	found   int64           // the installation at the owner; 0 if it is not known
 	current string
 	until   time.Time
 
@@ -80,10 +85,11 @@ func newAppTokens(app App, base *url.URL, client *http.Client, transport http.Ro
 	if err != nil {
 		return nil, err
 	}
-	if app.ID == "" || app.InstallationID < 1 {
-		return nil, task.Errorf(task.BadConfig, "a GitHub App needs its id and the id of its installation")
+	if app.ID == "" || app.InstallationID < 1 && app.Owner == "" {
+		return nil, task.Errorf(task.BadConfig, "a GitHub App needs its id, and where it is installed").
+			WithHint("set github.app_id, and github.owner to the user or organisation at which the App is installed")
 	}
-	t := &appTokens{app: app, key: key, turn: lifecycle.NewMutex()}
+	t := &appTokens{app: app, key: key, web: strings.TrimSuffix(webOf(base).String(), "/"), turn: lifecycle.NewMutex()}
 	t.client, err = sdkClient(base, client.Timeout, authorising{transport, asserting{t}})
 	return t, err
 }
@@ -115,11 +121,16 @@ func (t *appTokens) token(ctx context.Context) (string, error) {
 	if time.Until(t.until) > tokenReserve {
 		return t.current, nil
 	}
-	answer, _, err := t.client.Apps.CreateInstallationToken(ctx, t.app.InstallationID, &gh.InstallationTokenOptions{})
+	installation, err := t.installation(ctx)
+	if err != nil {
+		return "", &tokenError{err}
+	}
+	answer, _, err := t.client.Apps.CreateInstallationToken(ctx, installation, &gh.InstallationTokenOptions{})
 	if err == nil && answer.GetToken() == "" {
 		err = errNonsense
 	}
 	if err != nil {
+		t.found = 0 // an App that was removed and installed again has another
 		return "", &tokenError{callError(err, "get a token of the GitHub App")}
 	}
 	t.current, t.until = answer.GetToken(), answer.GetExpiresAt().Time

@@ -26,6 +26,7 @@ import (
 // to any other one fails the test.
 var usedPaths = []string{
 	"/user", "/users/{username}", "/app", "/app/installations/{installation_id}/access_tokens",
+	"/orgs/{org}/installation", "/users/{username}/installation",
 	"/user/repos", "/installation/repositories",
 	"/repos/{owner}/{repo}", "/repos/{owner}/{repo}/collaborators/{username}/permission",
 	"/repos/{owner}/{repo}/issues", "/repos/{owner}/{repo}/issues/{issue_number}",

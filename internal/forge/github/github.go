@@ -210,10 +210,11 @@ func callError(err error, what string, args ...any) error {
 	call := forge.Call{What: fmt.Sprintf(what, args...)}
 	if noToken, ok := errors.AsType[*tokenError](err); ok {
 		// Nothing was sent: it is the token that could not be had.
-		return &forge.Error{
-			Err:        task.Wrap(task.CodeOf(noToken.err), err, "cannot "+call.What),
-			RetryAfter: forge.RetryAfter(noToken.err),
+		failed := task.Wrap(task.CodeOf(noToken.err), err, "cannot "+call.What)
+		if why, coded := task.AsError(noToken.err); coded && why.Hint != "" { // people can do something about it
+			failed.Message, failed.Hint, failed.Err = failed.Message+": "+why.Message, why.Hint, why.Err
 		}
+		return &forge.Error{Err: failed, RetryAfter: forge.RetryAfter(noToken.err)}
 	}
 	return call.Failure(answerOf(err), err) //nolint:bodyclose // the SDK has closed it
 }

@@ -31,6 +31,9 @@ type Forge struct {
 	Missing map[forge.Right]bool
 	// Silent says that webhooks are not delivered.
 	Silent bool
+	// Answered is the status with which somebody has answered what Silent keeps from us; 0 if
+	// nobody has, or the forge does not tell.
+	Answered int
 	// Unassigned says that nobody can be assigned to issues.
 	Unassigned bool
 	// Stuck says that a webhook which another takes the place of cannot be deleted.
@@ -49,6 +52,7 @@ type shared struct {
 	written []string
 	labels  map[string][]string
 	hooks   map[string][]hook
+	tests   int // of webhooks that were asked for
 	lastID  int
 }
 
@@ -276,6 +280,7 @@ func (f *Forge) TestHook(ctx context.Context, repository, id string) error {
 		return &forge.Error{Err: task.Errorf(task.NotFound, "there is no webhook %s", id), Status: http.StatusNotFound}
 	}
 	to := f.shared.hooks[repository][at]
+	f.shared.tests++
 	f.shared.mu.Unlock()
 	if f.Silent {
 		return nil
@@ -296,6 +301,16 @@ func (f *Forge) TestHook(ctx context.Context, repository, id string) error {
 		return task.Wrap(task.Unavailable, err, "cannot deliver")
 	}
 	return answer.Body.Close()
+}
+
+// LastDelivery implements forge.Setup. It tells of tests that went elsewhere.
+func (f *Forge) LastDelivery(context.Context, string, string) (forge.HookDelivery, error) {
+	f.shared.mu.Lock()
+	defer f.shared.mu.Unlock()
+	if f.Answered == 0 || f.shared.tests == 0 {
+		return forge.HookDelivery{}, nil
+	}
+	return forge.HookDelivery{At: time.Unix(int64(f.shared.tests), 0), Status: f.Answered}, nil
 }
 
 // CreateIssue implements forge.Setup.
