@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -69,11 +68,10 @@ func (o configInit) run() error {
 // text is what is written. The configuration of a service names the data directory that the
 // service has, so that commands find the same one.
 func (o configInit) text() ([]byte, error) {
-	file, err := filepath.Abs(o.file)
-	if err != nil || filepath.Dir(file) != serviceConfig {
-		return config.Template(), err
+	if !config.IsMachineFile(o.file) {
+		return config.Template(), nil
 	}
-	return config.Edit(config.Template(), config.Changes{Set: map[string]string{"data_dir": serviceData}})
+	return config.Edit(config.Template(), config.Changes{Set: map[string]string{"data_dir": config.Machine.Data}})
 }
 
 type configCheck struct {

@@ -187,8 +187,12 @@ func (o *setup) locate() (place, error) {
 // connects its service, whose data directory belongs to the user of the service.
 func (o *setup) newFile() string {
 	said := o.settings.Given()["data_dir"] != "" || o.Variable(config.Variable("data_dir")) != ""
-	if info, err := os.Stat(serviceConfig); !said && err == nil && info.IsDir() && connect.OtherOwner(serviceData) != "" {
-		return filepath.Join(serviceConfig, cli.DefaultFile)
+	machine := config.Machine
+	if machine.File == "" || said {
+		return cli.DefaultFile
+	}
+	if info, err := os.Stat(filepath.Dir(machine.File)); err == nil && info.IsDir() && connect.OtherOwner(machine.Data) != "" {
+		return machine.File
 	}
 	return cli.DefaultFile
 }

@@ -345,7 +345,7 @@ const systemdFolder = "/run/systemd/system"
 // howToStart is how the server is started with an agent: also by the service of the package, where
 // that is what was connected.
 func (i *interview) howToStart() string {
-	if _, err := os.Stat(systemdFolder); err == nil && i.owned != "" && filepath.Dir(i.at.file) == serviceConfig {
+	if _, err := os.Stat(systemdFolder); err == nil && i.owned != "" && config.IsMachineFile(i.at.file) {
 		return "sudo systemctl enable --now toryo-up, which is a service, or " + i.command("up")
 	}
 	return i.command("up")
