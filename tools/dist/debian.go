@@ -48,7 +48,6 @@ func (p debianPackage) purl() string {
 // Images are made from one version of Debian, whichever this machine has.
 const (
 	debianSuite   = "trixie"
-	debianMirror  = "http://deb.debian.org/debian" // what comes from it is signed
 	debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 )
 
@@ -65,16 +64,20 @@ func fetchDebian(ctx context.Context, dir string, o options) error {
 	if _, err := os.Stat(debianKeyring); err != nil {
 		return fmt.Errorf("there is no %s, with which Debian's packages are checked: install the package debian-archive-keyring", debianKeyring)
 	}
+	sources, err := o.debianSources(ctx)
+	if err != nil {
+		return err
+	}
 	for _, arch := range architectures(o.targets) {
 		fmt.Fprintf(o.log, "fetching Debian packages for %s\n", arch)
-		if err := fetchFor(ctx, filepath.Join(dir, arch), arch, o.mirror); err != nil {
+		if err := fetchFor(ctx, filepath.Join(dir, arch), arch, sources); err != nil {
 			return fmt.Errorf("fetch Debian packages for %s: %w", arch, err)
 		}
 	}
 	return nil
 }
 
-func fetchFor(ctx context.Context, dir, arch, mirror string) (err error) {
+func fetchFor(ctx context.Context, dir, arch, sources string) (err error) {
 	state, err := os.MkdirTemp("", "toryo-apt-")
 	if err != nil {
 		return err
@@ -85,13 +88,13 @@ func fetchFor(ctx context.Context, dir, arch, mirror string) (err error) {
 			return err
 		}
 	}
-	status, sources := filepath.Join(state, "dpkg", "status"), filepath.Join(state, "sources.list")
-	for file, text := range map[string]string{status: "", sources: sourcesOf(mirror)} {
+	status, list := filepath.Join(state, "dpkg", "status"), filepath.Join(state, "sources.list")
+	for file, text := range map[string]string{status: "", list: sources} {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // as above
 			return err
 		}
 	}
-	options := []string{"-q", "-o", "Dir::Etc::SourceList=" + sources, "-o", "Dir::Etc::SourceParts=/dev/null",
+	options := []string{"-q", "-o", "Dir::Etc::SourceList=" + list, "-o", "Dir::Etc::SourceParts=/dev/null",
 		"-o", "Dir::Etc::Preferences=/dev/null", "-o", "Dir::Etc::PreferencesParts=/dev/null", "-o", "Dir::State=" + state, "-o", "Dir::State::Lists=" + filepath.Join(state, "lists"), "-o", "Dir::State::status=" + status,
 		"-o", "Dir::Cache=" + filepath.Join(state, "cache"), "-o", "APT::Architecture=" + arch, "-o", "APT::Architectures=" + arch,
 		"-o", "APT::Sandbox::User=", "-o", "Debug::NoLocking=true", "-o", "APT::Install-Recommends=false", "-o", "Acquire::Retries=3", "-o", "Acquire::Languages=none"}
@@ -107,11 +110,29 @@ func fetchFor(ctx context.Context, dir, arch, mirror string) (err error) {
 	return keepPackages(ctx, filepath.Join(state, "cache", "archives"), dir)
 }
 
-// sourcesOf is where apt finds the packages, with those of security fixes.
-func sourcesOf(mirror string) string {
-	mirror = strings.TrimSuffix(mirror, "/")
-	signed := "deb [signed-by=" + debianKeyring + "] "
-	return signed + mirror + " " + debianSuite + " main\n" + signed + mirror + "-security " + debianSuite + "-security main\n"
+// debianSources is where apt finds the packages, with those of security fixes: on the mirror that
+// was named, or on those that this machine uses. What comes from them is signed by Debian.
+func (o options) debianSources(ctx context.Context) (string, error) {
+	mirrors := map[string]string{"Debian": o.mirror, "Debian-Security": strings.TrimSuffix(o.mirror, "/") + "-security"}
+	if o.mirror == "" {
+		said, err := output(ctx, ".", []string{"LC_ALL=C"}, "apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)")
+		if err != nil {
+			return "", err
+		}
+		clear(mirrors)
+		for line := range strings.Lines(string(said)) {
+			label, address, _ := strings.Cut(strings.TrimSpace(line), " ")
+			mirrors[label] = address
+		}
+	}
+	var text strings.Builder
+	for _, one := range []struct{ label, suite string }{{"Debian", debianSuite}, {"Debian-Security", debianSuite + "-security"}} {
+		if mirrors[one.label] == "" {
+			return "", fmt.Errorf("apt on this machine knows no mirror of %s: name one with -mirror, or let apt-get update fetch its lists", one.label)
+		}
+		fmt.Fprintf(&text, "deb [signed-by=%s] %s %s main\n", debianKeyring, mirrors[one.label], one.suite)
+	}
+	return text.String(), nil
 }
 
 // keepPackages copies the packages that images have.

@@ -328,6 +328,17 @@ func TestOldGoIsRefused(t *testing.T) {
 	}
 }
 
+// Images are made from one version of Debian with its fixes, from a mirror that is named.
+func TestSourcesOfDebian(t *testing.T) {
+	t.Parallel()
+	text, err := options{mirror: "http://mirror.example.com/debian/"}.debianSources(t.Context())
+	want := "deb [signed-by=" + debianKeyring + "] http://mirror.example.com/debian/ trixie main\n" +
+		"deb [signed-by=" + debianKeyring + "] http://mirror.example.com/debian-security trixie-security main\n"
+	if err != nil || text != want {
+		t.Errorf("%v: the sources are\n%s", err, text)
+	}
+}
+
 // A folder with something else in it is not replaced, and neither is a file.
 func TestOtherFoldersAreLeftAlone(t *testing.T) {
 	t.Parallel()

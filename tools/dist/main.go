@@ -75,7 +75,7 @@ func run(ctx context.Context, arguments []string, log io.Writer) error {
 	flags.StringVar(&o.debs, "debs", "", "folder with the Debian packages for images, as dist debian makes it; without it they are fetched")
 	flags.BoolVar(&o.packages, "packages", true, "make Debian and RPM packages")
 	flags.StringVar(&o.builder, "builder", builderID, "URI that says in the provenance who builds")
-	flags.StringVar(&o.mirror, "mirror", debianMirror, "the mirror of Debian that packages for images are fetched from; that of its security fixes has -security after it")
+	flags.StringVar(&o.mirror, "mirror", "", "URI of the mirror of Debian that packages for images are fetched from, with -security after it for security fixes (default: those of this machine's apt)")
 	flags.StringVar(&o.origin, "source", "", "URI of the repository, for the provenance (default: that of the remote origin, if it is one of HTTPS)")
 	flags.Func("targets", "systems, such as linux/amd64,darwin/arm64 (default all)", func(text string) (err error) {
 		o.targets, err = parseTargets(text)

@@ -86,16 +86,8 @@ func (r *release) materials() ([]resource, error) {
 	}
 	all := []resource{commit}
 	modules := map[string]*debug.Module{}
-	if r.nfpm != "" {
-		info, err := buildinfo.ReadFile(r.nfpm)
-		if err != nil {
-			return nil, err
-		}
-		for _, module := range info.Deps {
-			if strings.HasPrefix(info.Path, module.Path+"/") { // of the program itself
-				modules[modulePurl(module)] = module
-			}
-		}
+	if err := r.addPackager(modules); err != nil {
+		return nil, err
 	}
 	for _, made := range r.programs {
 		found, err := made.modules()
@@ -123,4 +115,21 @@ func (r *release) materials() ([]resource, error) {
 		}
 	}
 	return all, nil
+}
+
+// addPackager adds the module of the program that has made the packages, if there are some.
+func (r *release) addPackager(modules map[string]*debug.Module) error {
+	if r.nfpm == "" {
+		return nil
+	}
+	info, err := buildinfo.ReadFile(r.nfpm)
+	if err != nil {
+		return err
+	}
+	for _, module := range info.Deps {
+		if strings.HasPrefix(info.Path, module.Path+"/") {
+			modules[modulePurl(module)] = module
+		}
+	}
+	return nil
 }

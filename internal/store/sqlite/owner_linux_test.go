@@ -39,7 +39,7 @@ func TestRootGivesTheDatabaseToTheServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if is := info.Sys().(*syscall.Stat_t); is.Uid != server || is.Gid != group || info.Mode().Perm() != 0o600 { //nolint:forcetypeassert // it is, on Linux
+		if is := info.Sys().(*syscall.Stat_t); is.Uid != server || is.Gid != group || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s belongs to %d:%d and is %s", file.Name(), is.Uid, is.Gid, info.Mode())
 		}
 	}
