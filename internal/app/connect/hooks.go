@@ -284,11 +284,11 @@ func (w *work) deliver(ctx context.Context, f Forge, hook recordedHook, received
 func (w *work) reachHint() string {
 	switch w.kind.Forge {
 	case task.Gitea:
-		return "allow the host of the server in app.ini of Gitea ([webhook] ALLOWED_HOST_LIST = external,private or loopback) and let it reach the address, then run toryo init again"
+		return "allow the host of the server in app.ini of Gitea ([webhook] ALLOWED_HOST_LIST = external,private or loopback) and let it reach the address, then connect again (toryo init, or the page Connect)"
 	case task.GitLab:
-		return "let GitLab reach the address (for one of your own: Admin, Settings, Network, Outbound requests: allow requests to the local network from webhooks), then run toryo init again"
+		return "let GitLab reach the address (for one of your own: Admin, Settings, Network, Outbound requests: allow requests to the local network from webhooks), then connect again (toryo init, or the page Connect)"
 	}
-	return "let " + w.kind.Title + " reach the address from the internet, then run toryo init again"
+	return "let " + w.kind.Title + " reach the address from the internet, then connect again (toryo init, or the page Connect)"
 }
 
 // withdrawHook removes a webhook that does not arrive. One that was there before stays.
