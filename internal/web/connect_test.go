@@ -448,6 +448,30 @@ func TestOpenConnectPageIsLive(t *testing.T) {
 	root.At("/connect")
 }
 
+// The answer to a form that has failed is live too, and what the reader has opened stays open.
+func TestFailedConnectFormIsLive(t *testing.T) {
+	t.Parallel()
+	c := connectable()
+	c.fails = task.Errorf(task.Forbidden, "it may not push")
+	h := newHouse(t, withConnections(c))
+	root := h.window(t, "root")
+	root.Allowed = append(root.Allowed, "403")
+	root.Open("/connect")
+	root.Click(`form[action="/connect/forge/test"] button`)
+	root.Sees("#forge-gitea", "it may not push")
+	root.IsLive()
+	root.Click(`#forge-gitea-deliveries details > summary`)
+	c.change(func() {
+		forges := slices.Clone(c.shown.Forges)
+		forges[1].Failure = "the cable is cut"
+		forges[1].Events = []WebhookEvent{{Name: "issue_comment", Title: "Issue Comment", Delivered: 4242}}
+		c.shown.Forges = forges
+	})
+	root.Sees("#forge-gitea-facts", "the cable is cut")
+	root.Sees("#forge-gitea-deliveries", "4242")
+	root.Until(`document.querySelector("#forge-gitea-deliveries details").open`)
+}
+
 // While nothing is connected the home page says so to administrators, and to nobody else; a
 // repository on the board is as good as a forge.
 func TestOnboarding(t *testing.T) {

@@ -266,7 +266,7 @@ func (w *work) writeConfig() error {
 	what := fmt.Sprintf("%s: %s", w.ConfigFile, strings.Join(changed, ", "))
 	return w.do(what, func() error {
 		if err := WriteWhole(w.ConfigFile, edited, modeOf(w.ConfigFile, 0o644)); err != nil {
-			return task.Wrap(task.Conflict, err, "cannot write "+w.ConfigFile).WithHint("choose another with --config, in a folder that you may write to")
+			return task.Wrap(task.Conflict, err, "cannot write "+w.ConfigFile).WithHint("let the user that runs this write to its folder, or choose another file with --config")
 		}
 		w.text = edited
 		return nil

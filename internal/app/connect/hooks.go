@@ -284,11 +284,11 @@ func (w *work) deliver(ctx context.Context, f Forge, hook recordedHook, received
 func (w *work) reachHint() string {
 	switch w.kind.Forge {
 	case task.Gitea:
-		return "let Gitea reach the address: in its app.ini, in the section [webhook], set ALLOWED_HOST_LIST = external," + allowedHost(w.answers.HookBase) + " and start Gitea again, then run toryo init again"
+		return "let Gitea reach the address: in its app.ini, in the section [webhook], set ALLOWED_HOST_LIST = external," + allowedHost(w.answers.HookBase) + " and start Gitea again, then connect again (toryo init, or the page Connect)"
 	case task.GitLab:
-		return "let GitLab reach the address (for one of your own: Admin, Settings, Network, Outbound requests: allow requests to the local network from webhooks), then run toryo init again"
+		return "let GitLab reach the address (for one of your own: Admin, Settings, Network, Outbound requests: allow requests to the local network from webhooks), then connect again (toryo init, or the page Connect)"
 	}
-	return "let " + w.kind.Title + " reach the address from the internet, then run toryo init again"
+	return "let " + w.kind.Title + " reach the address from the internet, then connect again (toryo init, or the page Connect)"
 }
 
 // allowedHost is what Gitea has to be told about an address: its host.

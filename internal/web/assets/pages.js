@@ -101,8 +101,17 @@ function replaceParts(html) {
     const text = fresh.outerHTML;
     if (!stale || sent.get(fresh.id) === text || busy(stale)) continue;
     sent.set(fresh.id, text);
+    keepOpen(stale, fresh);
     stale.replaceWith(fresh);
     localTimes(fresh);
+  }
+}
+// What the reader has opened stays open.
+function keepOpen(stale, fresh) {
+  const title = (details) => details.querySelector(":scope > summary")?.textContent.trim();
+  const open = new Set([...stale.querySelectorAll("details[open]:not(.menu, .confirm)")].map(title));
+  for (const details of fresh.querySelectorAll("details")) {
+    if (open.has(title(details))) details.open = true;
   }
 }
 function busy(part) {
@@ -112,7 +121,8 @@ function busy(part) {
 
 const watched = document.querySelector("[data-live]");
 if (watched) {
-  listen(watched.dataset.live, watched.dataset.since, { changed: () => refresh(location.href) });
+  // A page that is the answer to a form stands at the address of the form, and says its own.
+  listen(watched.dataset.live, watched.dataset.since, { changed: () => refresh(watched.dataset.page ?? location.href) });
 }
 
 // The journal grows at its end, which stays in view until the reader scrolls up;
