@@ -246,7 +246,7 @@ func TestWrongFiles(t *testing.T) {
 func TestUnlistedPage(t *testing.T) {
 	t.Parallel()
 	for name, list := range map[string]string{"one is listed": "# Docs\n\n## All\n\n- [b](b.md)\n", "there is no list": "# Docs\n"} {
-		l := read(t, task.English, map[string]string{"README.md": list, "a.md": "# A\n\nA gate.\n", "b.md": "# B\n"})
+		l := read(t, task.English, map[string]string{"README.md": list, "a.md": "# A\n\nThe gate.\n", "b.md": "# B\n"})
 		listed := make(map[string]bool)
 		for _, group := range l.Groups {
 			for _, page := range group.Pages {
