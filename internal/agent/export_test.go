@@ -10,3 +10,6 @@ func (a *Agent) CheckPause(first time.Duration) time.Duration { return a.health.
 
 // Reap removes leftover sandboxes.
 func (a *Agent) Reap(ctx context.Context) { a.reap(ctx) }
+
+// TriedAgain reports whether a review that failed so is handed back to be tried again.
+func TriedAgain(ctx context.Context, err error) bool { return outside(reasonOf(ctx, err)) }

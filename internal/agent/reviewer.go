@@ -65,11 +65,14 @@ func (r Reviewer) Execute(ctx context.Context, run Run) (wire.Result, error) {
 
 // reasonOf is why a judgement failed: the end of the run, the budget, or the model.
 func reasonOf(ctx context.Context, err error) error {
+	unusable, is := errors.AsType[judge.UnusableError](err)
 	switch cause := context.Cause(ctx); {
 	case cause != nil:
 		return cause
 	case llm.KindOf(err) == llm.BudgetExhausted:
 		return errors.Join(task.Wrap(task.OverBudget, err, "the budget is used up"), err)
+	case is: // handed out again, the model would be asked the same without end
+		return task.Wrap(task.Invalid, unusable, "the model gave no judgement that can be used").WithHint("use another model for reviews")
 	default:
 		return fmt.Errorf("review the pull request: %w", err)
 	}

@@ -54,6 +54,16 @@ type Judged struct {
 	form     form
 }
 
+// UnusableError says what is wrong with the last answer of a model that has given none that can be
+// used.
+type UnusableError struct{ Problem error }
+
+// Error implements error.
+func (e UnusableError) Error() string { return e.Problem.Error() }
+
+// Unwrap returns the problem.
+func (e UnusableError) Unwrap() error { return e.Problem }
+
 // Judge asks for the judgement of a paper. The error is that of the model, or
 // Unavailable if no answer of it can be used.
 func (j Judge) Judge(ctx context.Context, paper Paper) (Judged, error) {
@@ -82,7 +92,7 @@ func (j Judge) Judge(ctx context.Context, paper Paper) (Judged, error) {
 		}
 		request.Messages = append(request.Messages, response.Message, complaint(response.Message, problem))
 	}
-	return Judged{}, task.Wrap(task.Unavailable, problem, "the model gave no judgement that can be used").
+	return Judged{}, task.Wrap(task.Unavailable, UnusableError{problem}, "the model gave no judgement that can be used").
 		WithHint("try again, or use another model")
 }
 
