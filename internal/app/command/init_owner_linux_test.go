@@ -55,7 +55,7 @@ func TestInitByRootForAnotherUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if is := info.Sys().(*syscall.Stat_t); is.Uid != serverUser || info.Mode().Perm() != 0o600 { //nolint:forcetypeassert // it is, on Linux
+	if is := info.Sys().(*syscall.Stat_t); is.Uid != serverUser || info.Mode().Perm() != 0o600 {
 		t.Errorf("%s belongs to %d and is %s", file, is.Uid, info.Mode())
 	}
 	c, report := config.Load(filepath.Join(n.folder, "toryo.yaml"), nil, nil)
@@ -88,7 +88,7 @@ func TestInitByRootWithAVariable(t *testing.T) {
 
 // A data directory that is named from the folder is the same one after the server's user has gone
 // elsewhere.
-func TestInitByRootFromAFolder(t *testing.T) {
+func TestInitByRootFromAFolder(t *testing.T) { //nolint:paralleltest // it changes the folder of the process
 	n, data := newRoot(t)
 	if n == nil {
 		return

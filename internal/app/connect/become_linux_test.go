@@ -37,7 +37,7 @@ func openFolder(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
 	for _, closed := range []string{folder, filepath.Dir(folder)} {
-		if err := os.Chmod(closed, 0o755); err != nil { //nolint:gosec // see above
+		if err := os.Chmod(closed, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,6 +84,7 @@ const becomes = "TORYO_TEST_BECOMES"
 // A process of root's becomes one of another user, for good. It is a process of its own, because
 // there is no way back.
 func TestBecomeOwner(t *testing.T) {
+	t.Parallel()
 	if folder := os.Getenv(becomes); folder != "" {
 		become(t, folder)
 		return
@@ -92,7 +93,7 @@ func TestBecomeOwner(t *testing.T) {
 	if data == "" {
 		return
 	}
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBecomeOwner$", "-test.v") //nolint:gosec // this program
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBecomeOwner$", "-test.v")
 	child.Env = []string{becomes + "=" + data, "HOME=/root", "XDG_CACHE_HOME=/root/cache"}
 	if said, err := child.CombinedOutput(); err != nil || !strings.Contains(string(said), "it has become another") {
 		t.Errorf("%v: %s", err, said)

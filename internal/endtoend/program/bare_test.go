@@ -98,6 +98,7 @@ func (m *installed) setUp(flags ...string) (said packageSummary) {
 // Who installs the package on a bare system and connects a Gitea by flags alone has a pull request
 // for a first issue, and can take everything back. scripts/fresh runs this, in the bare system.
 func TestOnGiteaPackage(t *testing.T) {
+	t.Parallel()
 	began := time.Now()
 	m := &installed{T: t, file: filepath.Join(t.TempDir(), "token")}
 	m.install(os.Getenv("TORYO_TEST_PACKAGE"))
@@ -243,7 +244,7 @@ func (m *installed) wantOwners() {
 		if err != nil {
 			return err
 		}
-		if is := info.Sys().(*syscall.Stat_t); is.Uid != m.owner { //nolint:forcetypeassert // it is, on Linux
+		if is := info.Sys().(*syscall.Stat_t); is.Uid != m.owner {
 			m.Errorf("%s belongs to %d", path, is.Uid)
 		}
 		private := path == packagedData || strings.HasPrefix(path, packagedData+"/secrets")
@@ -259,7 +260,7 @@ func (m *installed) wantOwners() {
 	if err != nil {
 		m.Fatal(err)
 	}
-	if is := info.Sys().(*syscall.Stat_t); is.Uid != 0 || info.Mode().Perm() != 0o644 { //nolint:forcetypeassert // it is, on Linux
+	if is := info.Sys().(*syscall.Stat_t); is.Uid != 0 || info.Mode().Perm() != 0o644 {
 		m.Errorf("%s belongs to %d and is %s", packagedConfig, is.Uid, info.Mode())
 	}
 }
