@@ -77,8 +77,7 @@ var (
 
 // commandsInProse are the commands that a text names. Where one ends the words of the sentence
 // follow: the first word behind toryo has to be a command, and then what the command knows counts.
-func commandsInProse(said string) [][]string {
-	root := newRoot()
+func commandsInProse(root *cobra.Command, said string) [][]string {
 	var found [][]string
 	for _, match := range inProse.FindAllStringSubmatch(said, -1) {
 		words := strings.Fields(match[1])
@@ -295,6 +294,7 @@ func TestCommandsInTheDocumentation(t *testing.T) {
 // what is written in capitals.
 func TestCommandsInMessages(t *testing.T) {
 	t.Parallel()
+	root := newRoot()
 	for _, file := range filesOf(t, "internal/messages/*.json") {
 		content, err := os.ReadFile(file)
 		if err != nil {
@@ -306,7 +306,7 @@ func TestCommandsInMessages(t *testing.T) {
 		}
 		count := 0
 		for key, said := range texts {
-			for _, words := range commandsInProse(said) {
+			for _, words := range commandsInProse(root, said) {
 				count++
 				told{file + " " + key, words, true}.check(t)
 			}
@@ -370,6 +370,7 @@ func checkTexts(t *testing.T, root *cobra.Command, file string) (count int) {
 // What is wrong with a command in a text is found.
 func TestWrongCommandsAreFound(t *testing.T) {
 	t.Parallel()
+	root := newRoot()
 	for said, want := range map[string]string{
 		"go on with toryo resume --all; then":                         "",
 		"go on with toryo resume; then":                               "needs TASK",
@@ -381,14 +382,13 @@ func TestWrongCommandsAreFound(t *testing.T) {
 		"toryo doctor says what is missing; toryo up works by itself": "",
 	} {
 		var err error
-		for _, words := range commandsInProse(said) {
+		for _, words := range commandsInProse(root, said) {
 			err = errors.Join(err, checkCommand(words, true))
 		}
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v", said, err)
 		}
 	}
-	root := newRoot()
 	for said, want := range map[string]string{
 		"see toryo help exit-codes, or toryo run DIR with --full":   "toryo run has no flag --full",
 		"toryo init --forge gitea \\\n  --tokens x":                 "toryo init has no flag --tokens",
