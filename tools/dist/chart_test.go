@@ -165,6 +165,10 @@ func render(t *testing.T, r *release, name, values string) string {
 // takesConfigurations holds the configurations in manifests against the program.
 func takesConfigurations(t *testing.T, r *release, manifests string, want int) {
 	t.Helper()
+	secret := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(secret, []byte("not-a-key\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	found := 0
 	for document := range strings.SplitSeq(manifests, "\n---\n") {
 		var one struct {
@@ -180,8 +184,7 @@ func takesConfigurations(t *testing.T, r *release, manifests string, want int) {
 		for name, text := range one.Data {
 			found++
 			file := filepath.Join(t.TempDir(), name)
-			// Secrets are in pods.
-			text = strings.ReplaceAll(text, "/secrets/model/key", file)
+			text = strings.ReplaceAll(text, "/secrets/model/key", secret) // that one is in pods
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}

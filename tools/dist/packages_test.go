@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,6 +65,15 @@ func TestOnReleasePackages(t *testing.T) {
 	}
 	if second := r.digests(); len(first) != 2 || !maps.Equal(first, second) {
 		t.Errorf("the packages are %v, and made again %v", first, second)
+	}
+	tools := map[string]*debug.Module{}
+	if err := r.addPackager(tools); err != nil || len(tools) != 1 {
+		t.Errorf("%v: they were made by %v", err, tools)
+	}
+	for purl, tool := range tools {
+		if !strings.HasPrefix(purl, "pkg:golang/github.com/goreleaser/nfpm/v2@v2.") || tool.Sum == "" {
+			t.Errorf("they were made by %s %s", purl, tool.Sum)
+		}
 	}
 	want := []string{"/etc/toryo/agent.yaml", "/usr/bin/toryo", "/usr/lib/systemd/system/toryo-agent.service", "/usr/lib/systemd/system/toryo.service",
 		"/usr/lib/systemd/system/toryo-up.service",

@@ -126,10 +126,6 @@ func (r *release) addPackager(modules map[string]*debug.Module) error {
 	if err != nil {
 		return err
 	}
-	for _, module := range info.Deps {
-		if strings.HasPrefix(info.Path, module.Path+"/") {
-			modules[modulePurl(module)] = module
-		}
-	}
+	modules[modulePurl(&info.Main)] = &info.Main
 	return nil
 }
