@@ -1,9 +1,16 @@
 package program
 
 import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/app/site"
@@ -170,20 +177,52 @@ func TestTasksOfAServerElsewhere(t *testing.T) {
 	}
 }
 
-// A server that runs on the data directory is asked also by commands that only read, which leave
-// nothing in the database. When it was killed, its database is read.
+// A server that runs on the data directory is asked also by commands that only read, with the token
+// that it has put there: none is made. When it was killed, its database is read.
 func TestReadingAsksTheServerThatRuns(t *testing.T) {
 	t.Parallel()
 	n := newNamed(t)
-	tokens := n.output(t, "token", "list")
+	asked := n.watch(t)
 	while := n.output(t, "tasks", "show", "#3")
+	if asked.Load() == 0 {
+		t.Error("the server was not asked")
+	}
 	n.server.kill(t)
+	before := asked.Load()
 	if after := n.output(t, "tasks", "show", "#3"); after != while {
 		t.Errorf("it says first\n%s\nand then\n%s", while, after)
 	}
-	if again := n.output(t, "token", "list"); again != tokens {
-		t.Errorf("the tokens are\n%s", again)
+	if asked.Load() != before {
+		t.Error("a server was asked that has ended")
 	}
+	if tokens := n.output(t, "token", "list"); strings.Count(tokens, "\n") != 1 {
+		t.Errorf("the tokens are\n%s", tokens)
+	}
+}
+
+// watch puts something between commands and the server that counts what is asked.
+func (n named) watch(t *testing.T) *atomic.Int64 {
+	t.Helper()
+	server, err := url.Parse(n.server.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int64
+	proxy := httputil.NewSingleHostReverseProxy(server)
+	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(between.Close)
+	file := filepath.Join(n.data, "server.json")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.Replace(text, []byte(n.server.url), []byte(between.URL), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &asked
 }
 
 // The names of tasks are completed, the newest first.
