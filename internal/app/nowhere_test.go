@@ -3,6 +3,7 @@ package app
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +46,8 @@ func wordsOf(c *cobra.Command) []string { return strings.Fields(c.CommandPath())
 
 // A command that reads or manages an installation makes none where it is called, and says
 // where it looked for one and how to name another.
+//
+//nolint:paralleltest // it changes the folder
 func TestCommandsMakeNoInstallationHere(t *testing.T) {
 	folder := t.TempDir()
 	t.Chdir(folder)
@@ -84,6 +87,8 @@ func TestCommandsMakeNoInstallationHere(t *testing.T) {
 
 // Commands that begin an installation do so where somebody has said that it is to be, and say
 // so.
+//
+//nolint:paralleltest // it changes the folder
 func TestCommandsThatBeginAnInstallation(t *testing.T) {
 	for name, test := range map[string]struct {
 		file    string // toryo.yaml in the folder
@@ -187,7 +192,7 @@ func TestManualPages(t *testing.T) {
 			}
 		}
 		for line := range strings.Lines(string(text)) {
-			if strings.HasPrefix(line, ".") && !strings.Contains(".TH .SH .PP .TP .nf .fi .BR", line[:3]) {
+			if strings.HasPrefix(line, ".") && !slices.Contains([]string{".TH", ".SH", ".PP", ".TP", ".nf", ".fi", ".BR"}, line[:3]) {
 				t.Errorf("%s has the line %q", name, line)
 			}
 		}

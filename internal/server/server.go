@@ -158,6 +158,18 @@ func New(options Options) *Server {
 	s.registerAgents(options.Now)
 	s.addGauges(options.Metrics)
 	s.registerOver()
+	s.registerParts(mux, options)
+	boundFields(s.api.OpenAPI())
+	mux.Handle("GET /metrics", options.Metrics)
+	s.registerHealth(mux)
+	mux.HandleFunc("/", s.otherPath)
+	observed := s.observe(newDurations(options.Metrics), s.limit(mux))
+	s.handler = otelhttp.NewHandler(observed, "http", otelhttp.WithTracerProvider(options.Traces))
+	return s
+}
+
+// registerParts registers what not every server has.
+func (s *Server) registerParts(mux *http.ServeMux, options Options) {
 	if options.HandOut != nil {
 		handsOut{s, options.HandOut}.register()
 	}
@@ -182,13 +194,6 @@ func New(options Options) *Server {
 	if options.Git != nil {
 		mux.Handle("/git/", http.StripPrefix("/git", options.Git))
 	}
-	boundFields(s.api.OpenAPI())
-	mux.Handle("GET /metrics", options.Metrics)
-	s.registerHealth(mux)
-	mux.HandleFunc("/", s.otherPath)
-	observed := s.observe(newDurations(options.Metrics), s.limit(mux))
-	s.handler = otelhttp.NewHandler(observed, "http", otelhttp.WithTracerProvider(options.Traces))
-	return s
 }
 
 var errStopping = task.Errorf(task.Interrupted, "the server is stopping")

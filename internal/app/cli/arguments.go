@@ -33,7 +33,7 @@ func Arguments(c *cobra.Command) []string {
 	rest, _, _ = strings.Cut(rest, "<") // what comes on standard input is no argument
 	rest = withValue.ReplaceAllString(optional.ReplaceAllString(rest, ""), "")
 	var names []string
-	for _, word := range strings.Fields(rest) {
+	for word := range strings.FieldsSeq(rest) {
 		if word = strings.TrimSuffix(word, "..."); word != "" && word != "|" && !strings.HasPrefix(word, "-") {
 			names = append(names, word)
 		}
