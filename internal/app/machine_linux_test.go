@@ -32,6 +32,8 @@ func wantOwner(t *testing.T, folder string, owner uint32) {
 }
 
 // What root makes in the data directory of a server belongs to the user of the server.
+//
+//nolint:paralleltest // it changes the folder and the place of the machine
 func TestRootMakesADatabaseForTheServer(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // nobody else can give files away

@@ -56,6 +56,8 @@ func nobody(t *testing.T) string {
 
 // A configuration of the machine that cannot be read is not replaced by none: what works with an
 // installation says which file it is and what to do, and makes no other installation.
+//
+//nolint:paralleltest // it changes the folder and the place of the machine
 func TestAMachineFileThatCannotBeRead(t *testing.T) {
 	machine := onMachine(t, "")
 	if err := os.Symlink(machine.File, machine.File); err != nil { // so not even root can open it
@@ -89,6 +91,8 @@ func TestAMachineFileThatCannotBeRead(t *testing.T) {
 }
 
 // A server and what else works with secrets needs them; what works with the data does without.
+//
+//nolint:paralleltest // it changes the folder and the place of the machine
 func TestSecretsOfTheMachineThatCannotBeRead(t *testing.T) {
 	machine := onMachine(t, "gitea: {url: 'https://git.example', owner: team, bot_name: toryo, token_file: gone}\n")
 	for _, args := range [][]string{{"serve"}, {"up"}, {"agent", "--server", "http://127.0.0.1:1"}, {"egress"}, {"review", "run"}, {"chat", "x"}} {
@@ -114,6 +118,8 @@ func TestSecretsOfTheMachineThatCannotBeRead(t *testing.T) {
 
 // A backup is restored into the installation of the machine also while its secrets are gone, as
 // those of a service that is stopped.
+//
+//nolint:paralleltest // it changes the folder and the place of the machine
 func TestRestoreOnTheMachine(t *testing.T) {
 	data, file := boardData(t), filepath.Join(t.TempDir(), "x.backup")
 	mustRun(t, nil, "backup", file, "--data", data)
@@ -129,6 +135,8 @@ func TestRestoreOnTheMachine(t *testing.T) {
 
 // What works for whoever calls it, and what asks a server elsewhere, has nothing to do with the
 // server of the machine.
+//
+//nolint:paralleltest // it changes the folder and the place of the machine
 func TestCommandsWithoutTheMachineFile(t *testing.T) {
 	machine := onMachine(t, "nonsense: [\n")
 	mustRun(t, nil, "env", "detect", ".")
@@ -151,6 +159,8 @@ func TestCommandsWithoutTheMachineFile(t *testing.T) {
 }
 
 // The URL of the database is a secret too. Who needs no database does without.
+//
+//nolint:paralleltest // it changes the folder and the place of the machine
 func TestADatabaseURLThatCannotBeRead(t *testing.T) {
 	machine := onMachine(t, "database: {driver: postgres, url_file: gone}\n")
 	elsewhere := nobody(t)
@@ -176,6 +186,8 @@ func TestADatabaseURLThatCannotBeRead(t *testing.T) {
 }
 
 // The configuration of the machine has its data in one place, however the file is named.
+//
+//nolint:paralleltest // it changes the folder and the place of the machine
 func TestTheDataOfTheMachine(t *testing.T) {
 	machine := onMachine(t, "language: en\n")
 	if err := os.Symlink(machine.File, "link.yaml"); err != nil {
