@@ -286,8 +286,9 @@ func beginApp(t *testing.T, v *visitor) string {
 	return state
 }
 
-func back(code, state string) string {
-	return callbackPath + "?" + url.Values{"code": {code}, "state": {state}}.Encode()
+// back is the way on which GitHub sends people back.
+func back(state string) string {
+	return callbackPath + "?" + url.Values{"code": {"c0de"}, "state": {state}}.Encode()
 }
 
 // The state of a registration is good once, for an hour, and in the session that it was made
@@ -308,11 +309,11 @@ func TestStateOfAnAppIsBoundAndUsedOnce(t *testing.T) {
 	root, other := h.visitor(t, "root"), h.visitor(t, "root")
 	refused := func(who *visitor, state string) {
 		t.Helper()
-		if status, page := who.get(back("c0de", state)); status != http.StatusForbidden || strings.Contains(page, "c0de") {
+		if status, page := who.get(back(state)); status != http.StatusForbidden || strings.Contains(page, "c0de") {
 			t.Errorf("the state answers %d", status)
 		}
 	}
-	if status, page := h.visitor(t, "").get(back("c0de", "guessed")); status != http.StatusUnauthorized || !strings.Contains(page, `name="password"`) || strings.Contains(page, "c0de") ||
+	if status, page := h.visitor(t, "").get(back("guessed")); status != http.StatusUnauthorized || !strings.Contains(page, `name="password"`) || strings.Contains(page, "c0de") ||
 		!strings.Contains(page, "nobody is signed in at this address ("+strings.TrimPrefix(h.web.URL, "http://")+")") {
 		t.Errorf("somebody who is not signed in is not asked to and told of the App, or the code is on the page: %d", status)
 	}
@@ -330,7 +331,7 @@ func TestStateOfAnAppIsBoundAndUsedOnce(t *testing.T) {
 		t.Errorf("this was done: %v", c.called)
 	}
 	state := beginApp(t, root)
-	if status, page := root.get(back("c0de", state)); status != http.StatusOK || !strings.Contains(page, "<h1>Connect</h1>") {
+	if status, page := root.get(back(state)); status != http.StatusOK || !strings.Contains(page, "<h1>Connect</h1>") {
 		t.Errorf("the way back answers %d", status)
 	}
 	if !slices.Contains(c.called, "finish c0de") || c.app != (AppForm{URL: "https://github.com", Owner: "team", Organisation: true, Name: "toryo"}) {
@@ -355,17 +356,17 @@ func TestWayBackFromGitHubCanBeTriedAgain(t *testing.T) {
 		"GitHub is overload": task.Errorf(task.Unavailable, "GitHub did not give the key"),
 	} {
 		c.change(func() { c.fails, c.unused = failure, true })
-		status, page := root.get(back("c0de", state))
+		status, page := root.get(back(state))
 		if status != task.CodeOf(failure).Info().Status || !strings.Contains(page, "load this page again") || strings.Contains(page, "c0de") {
 			t.Errorf("%s: the way back answers %d", name, status)
 		}
 	}
 	c.change(func() { c.fails, c.unused = task.Errorf(task.Conflict, "no space"), false })
-	if status, page := root.get(back("c0de", state)); status != http.StatusConflict || strings.Contains(page, "load this page again") {
+	if status, page := root.get(back(state)); status != http.StatusConflict || strings.Contains(page, "load this page again") {
 		t.Errorf("after GitHub has given the key the way back answers %d", status)
 	}
 	c.change(func() { c.fails = nil })
-	if status, _ := root.get(back("c0de", state)); status != http.StatusForbidden {
+	if status, _ := root.get(back(state)); status != http.StatusForbidden {
 		t.Errorf("a code that is used up answers %d", status)
 	}
 }

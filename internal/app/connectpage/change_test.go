@@ -1,6 +1,7 @@
 package connectpage_test
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"net/url"
@@ -27,7 +28,7 @@ func TestAnotherOwnerIsRefused(t *testing.T) {
 		t.Errorf("repositories of another owner answer %d", status)
 	}
 	h.says(page, "the repositories of team are worked on, and these are of others", "set gitea.owner in "+h.file())
-	if now, err := os.ReadFile(h.file()); err != nil || string(now) != string(before) {
+	if now, err := os.ReadFile(h.file()); err != nil || !bytes.Equal(now, before) {
 		t.Errorf("the configuration says %s", now)
 	}
 }
