@@ -67,9 +67,6 @@ func (s *Settings) open(ctx context.Context, p site.Program, c config.Config, mi
 	if err != nil {
 		return nil, err
 	}
-	if err := site.GiveToOwner(c.DataDir, "."); err != nil {
-		return nil, errors.Join(err, made.Close())
-	}
 	where := absolute(c.DataDir)
 	if c.Database.Driver == "postgres" {
 		where += " and in the PostgreSQL database of the configuration"

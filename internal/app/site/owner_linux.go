@@ -31,12 +31,15 @@ func GiveToOwner(dataDir string, names ...string) error {
 	}
 	for _, name := range names {
 		err := fs.WalkDir(folder.FS(), name, func(path string, _ fs.DirEntry, err error) error {
-			if err != nil {
-				return err
+			if err == nil {
+				err = giveTo(folder, path, owner)
 			}
-			return giveTo(folder, path, owner)
+			if errors.Is(err, fs.ErrNotExist) { // whoever writes at the same time may have removed it
+				return nil
+			}
+			return err
 		})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+		if err != nil && !errors.Is(err, fs.ErrPermission) {
 			return err
 		}
 	}
