@@ -139,7 +139,7 @@ func (i *interview) checkScript(ctx context.Context, file string) error {
 	if _, err := os.Stat(full); err != nil {
 		return task.Wrap(task.Invalid, err, "the script cannot be read")
 	}
-	if !i.serverReads(ctx, full) {
+	if !i.serviceReads(ctx, full) {
 		return task.Errorf(task.Invalid, "%s cannot read %s", i.owned, file).WithHint("put it where that user can read it, such as %s", filepath.Dir(i.at.file))
 	}
 	return nil

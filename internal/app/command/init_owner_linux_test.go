@@ -46,7 +46,7 @@ func TestInitByRootForAnotherUser(t *testing.T) {
 	if err := n.run(nil, n.flags("--start", "yes")...); err != nil {
 		t.Fatalf("%v\n%s", err, n.shown.String())
 	}
-	n.wantShown("#61001 cannot read ", "The server runs as #61001")
+	n.wantShown("#61001 gets the secret of ", "The server runs as #61001")
 	if diff := cmp.Diff([]string{"become the owner of " + data, "serve"}, n.steps); diff != "" {
 		t.Error(diff)
 	}
@@ -61,6 +61,58 @@ func TestInitByRootForAnotherUser(t *testing.T) {
 	c, report := config.Load(filepath.Join(n.folder, "toryo.yaml"), nil, nil)
 	if err := report.Err(); err != nil || c.Gitea.Token.Reveal() != initToken || c.Gitea.TokenFile != "data/secrets/gitea-token" {
 		t.Errorf("%v: the token is in %s", err, c.Gitea.TokenFile)
+	}
+}
+
+// readableByAll writes a file that every user can read, in a folder that every user can enter.
+func readableByAll(t *testing.T, folder, name, text string) string {
+	t.Helper()
+	for _, dir := range []string{folder, filepath.Dir(folder)} {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(folder, name)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// A token that the server can read now, in a folder that a service does not see, gets into a file of
+// the server too; one beside the configuration stays where it is.
+func TestInitByRootWithATokenElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, elsewhere := range []bool{true, false} {
+		n, data := newRoot(t)
+		if n == nil {
+			return
+		}
+		folder := n.folder
+		if elsewhere {
+			folder = t.TempDir()
+		}
+		flags := n.flags()
+		flags[slices.Index(flags, "--token-file")+1] = readableByAll(t, folder, "token", initToken+"\n")
+		if err := n.run(nil, flags...); err != nil {
+			t.Fatalf("%v\n%s", err, n.shown.String())
+		}
+		if _, err := os.Stat(filepath.Join(data, "secrets", "gitea-token")); err == nil != elsewhere {
+			t.Errorf("elsewhere %t: the server has a file of its own: %v", elsewhere, err)
+		}
+	}
+}
+
+// A script that a service will not see is refused, although its user could read it.
+func TestInitByRootWithAScriptElsewhere(t *testing.T) {
+	t.Parallel()
+	n, _ := newRoot(t)
+	if n == nil {
+		return
+	}
+	script := readableByAll(t, t.TempDir(), "script.yaml", "model: script\nrules: []\n")
+	if err := n.run(nil, n.flags("--provider", "script", "--script", script)...); task.CodeOf(err) != task.Invalid {
+		t.Errorf("it ended with %v", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
@@ -17,8 +18,9 @@ import (
 // maxSecretFile is far beyond any token or key.
 const maxSecretFile = 64 << 10
 
-// secretOfFlag is the secret in the file that a flag names, for a key of the configuration. A file
-// that the server cannot read is root's own: the server gets a file with the same secret.
+// secretOfFlag is the secret in the file that a flag names, for a key of the configuration. A server
+// that another user runs gets a file with the same secret, unless it is one that was made for it:
+// others may be root's own, and go away.
 func (i *interview) secretOfFlag(ctx context.Context, flag, file, key string) (connect.Secret, error) {
 	secret, err := i.readSecret(file)
 	if err == nil {
@@ -27,8 +29,8 @@ func (i *interview) secretOfFlag(ctx context.Context, flag, file, key string) (c
 	if err != nil {
 		return connect.Secret{}, named(flag, err)
 	}
-	if secret.File != "" && !i.serverReads(ctx, secret.File) {
-		i.say("  %s cannot read %s: it gets the secret in a file of its own.", i.owned, secret.File)
+	if secret.File != "" && i.owned != "" && (!i.besideConfig(secret.File) || !i.serverReads(ctx, secret.File)) {
+		i.say("  %s gets the secret of %s in a file of its own.", i.owned, secret.File)
 		secret.File = ""
 	}
 	return secret, nil
@@ -48,6 +50,25 @@ func (i *interview) secretOfVariable(secret connect.Secret, key, what, who strin
 // serverReads reports whether the server will be able to read a file.
 func (i *interview) serverReads(ctx context.Context, file string) bool {
 	return i.owned == "" || connect.OwnerReads(ctx, i.at.data, file)
+}
+
+// besideConfig reports whether a file is below the folder of the configuration or of the data.
+func (i *interview) besideConfig(file string) bool {
+	return below(filepath.Dir(i.at.file), file) || below(i.at.data, file)
+}
+
+func below(folder, file string) bool {
+	inside, err := filepath.Rel(folder, file)
+	return err == nil && filepath.IsLocal(inside)
+}
+
+// hidden are folders in which a service of systemd sees nothing, or not what others see.
+var hidden = []string{"/tmp", "/var/tmp", "/home", "/root", "/run/user"}
+
+// serviceReads reports whether the server will be able to read a file, also as a service.
+func (i *interview) serviceReads(ctx context.Context, file string) bool {
+	isHidden := slices.ContainsFunc(hidden, func(folder string) bool { return below(folder, file) })
+	return i.serverReads(ctx, file) && (i.owned == "" || !isHidden || i.besideConfig(file))
 }
 
 // notOverridden refuses a secret for a file while a variable has another one for the same key:
