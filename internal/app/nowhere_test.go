@@ -47,7 +47,7 @@ func wordsOf(c *cobra.Command) []string { return strings.Fields(c.CommandPath())
 // A command that reads or manages an installation makes none where it is called, and says
 // where it looked for one and how to name another.
 //
-//nolint:paralleltest // it changes the folder
+//nolint:paralleltest // it is called in another folder
 func TestCommandsMakeNoInstallationHere(t *testing.T) {
 	folder := t.TempDir()
 	t.Chdir(folder)
@@ -88,7 +88,7 @@ func TestCommandsMakeNoInstallationHere(t *testing.T) {
 // Commands that begin an installation do so where somebody has said that it is to be, and say
 // so.
 //
-//nolint:paralleltest // it changes the folder
+//nolint:paralleltest // it is called in another folder
 func TestCommandsThatBeginAnInstallation(t *testing.T) {
 	for name, test := range map[string]struct {
 		file    string // toryo.yaml in the folder
@@ -192,7 +192,7 @@ func TestManualPages(t *testing.T) {
 			}
 		}
 		for line := range strings.Lines(string(text)) {
-			if strings.HasPrefix(line, ".") && !slices.Contains([]string{".TH", ".SH", ".PP", ".TP", ".nf", ".fi", ".BR"}, line[:3]) {
+			if strings.HasPrefix(line, ".") && !slices.Contains([]string{".TH", ".SH", ".PP", ".TP", ".nf", ".fi", ".BR"}, line[:min(3, len(line))]) {
 				t.Errorf("%s has the line %q", name, line)
 			}
 		}

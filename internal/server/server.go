@@ -158,7 +158,7 @@ func New(options Options) *Server {
 	s.registerAgents(options.Now)
 	s.addGauges(options.Metrics)
 	s.registerOver()
-	s.registerParts(mux, options)
+	s.registerParts(options, mux)
 	boundFields(s.api.OpenAPI())
 	mux.Handle("GET /metrics", options.Metrics)
 	s.registerHealth(mux)
@@ -168,8 +168,8 @@ func New(options Options) *Server {
 	return s
 }
 
-// registerParts registers what not every server has.
-func (s *Server) registerParts(mux *http.ServeMux, options Options) {
+// registerParts offers what not every server has.
+func (s *Server) registerParts(options Options, mux *http.ServeMux) {
 	if options.HandOut != nil {
 		handsOut{s, options.HandOut}.register()
 	}

@@ -13,7 +13,7 @@ func TestParseName(t *testing.T) {
 		"gitea:team/app#3":              {Forge: Gitea, Repository: "team/app", Number: 3},
 		"gitlab:a/b/c!4":                {Forge: GitLab, Repository: "a/b/c", Kind: Pull, Number: 4},
 		"team/app#3":                    {Repository: "team/app", Number: 3},
-		" team/app#3\n":                 {Repository: "team/app", Number: 3},
+		" team/app#3\n":                 {Repository: "team/app", Number: 3}, //nolint:gocritic // pasted with what is around it
 		"#3":                            {Number: 3},
 		"board:#3":                      {Forge: Board, Number: 3},
 		"!4":                            {Kind: Pull, Number: 4},

@@ -84,7 +84,7 @@ func (p *page) section(name string) { p.line(".SH " + name) }
 
 // prose writes paragraphs. Lines that are indented, such as tables, stay as they are.
 func (p *page) prose(text string) {
-	for _, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
+	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
 		p.line(".PP")
 		if strings.HasPrefix(paragraph, " ") || strings.Contains(paragraph, "\n ") {
 			p.literal(paragraph)

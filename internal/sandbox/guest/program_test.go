@@ -24,7 +24,7 @@ func TestProgramForContainers(t *testing.T) {
 		}
 	}
 	beside := filepath.Join(dir, LinuxProgram)
-	if err := os.WriteFile(beside, []byte("a program"), 0o755); err != nil { //nolint:gosec // it is a program
+	if err := os.WriteFile(beside, []byte("a program"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := programFor("darwin", program); got != beside || err != nil {
