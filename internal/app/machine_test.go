@@ -200,29 +200,31 @@ func TestTheDataOfTheMachine(t *testing.T) {
 	if said := mustRun(t, nil, "token", "create", "--role", "viewer", "--name", "first"); !strings.HasPrefix(said, "toryo_") {
 		t.Error(said)
 	}
-	for name, test := range map[string]struct {
-		folder string
-		flags  []string
+	elsewhere, folder := t.TempDir(), filepath.Dir(machine.File)
+	for _, test := range []struct {
+		name, folder string
+		flags        []string
 	}{
-		"found":    {folder: "."},
-		"in full":  {".", []string{"--config", machine.File}},
-		"a link":   {".", []string{"--config", link}},
-		"here":     {folder: filepath.Dir(machine.File)},
-		"relative": {filepath.Dir(machine.File), []string{"--config", "./toryo.yaml"}},
+		{"found", elsewhere, nil},
+		{"in full", elsewhere, []string{"--config", machine.File}},
+		{"a link", elsewhere, []string{"--config", link}},
+		{"here", folder, nil},
+		{"relative", folder, []string{"--config", "./toryo.yaml"}},
 	} {
 		t.Chdir(test.folder)
 		if said := mustRun(t, nil, append([]string{"token", "list"}, test.flags...)...); !strings.Contains(said, "first") {
-			t.Errorf("%s: the tokens are %s", name, said)
+			t.Errorf("%s: the tokens are %s", test.name, said)
 		}
 		file := []string{"config", "check", "--print"}
 		if len(test.flags) > 0 {
 			file = append(file, test.flags[1])
 		}
 		if said := mustRun(t, nil, file...); !strings.Contains(said, machine.Data) || !strings.Contains(said, "default for "+machine.File) {
-			t.Errorf("%s: in force is %s", name, said)
+			t.Errorf("%s: in force is %s", test.name, said)
 		}
-		if _, _, said := toryo(t, []string{"PATH=" + os.Getenv("PATH")}, append([]string{"doctor"}, test.flags...)...); said != "" {
-			t.Errorf("%s: doctor says %s", name, said)
+		_, said, wrong := toryo(t, []string{"PATH=" + os.Getenv("PATH")}, append([]string{"doctor"}, test.flags...)...)
+		if !strings.Contains(said, machine.Data) || wrong != "" {
+			t.Errorf("%s: doctor says %s and %s", test.name, said, wrong)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(filepath.Dir(machine.File), "data")); !os.IsNotExist(err) {
