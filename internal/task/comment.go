@@ -103,6 +103,13 @@ func (c Comment) By(login string) bool { return SameLogin(c.Author, login) }
 // SameLogin reports whether two logins name one account.
 func SameLogin(a, b string) bool { return a != "" && FoldLogin(a) == FoldLogin(b) }
 
+// SameBot reports whether two logins are of one bot. What a GitHub App does is shown under the name
+// of the App with [bot] behind it, while people assign an account of that name: no App can be
+// assigned.
+func SameBot(a, b string) bool {
+	return SameLogin(strings.TrimSuffix(FoldLogin(a), "[bot]"), strings.TrimSuffix(FoldLogin(b), "[bot]"))
+}
+
 // SameRepository reports whether two names are of one repository: forges treat them as
 // they do logins.
 func SameRepository(a, b string) bool { return SameLogin(a, b) }

@@ -111,8 +111,8 @@ func (p *Page) FinishApp(ctx context.Context, form web.AppForm, code string) (us
 
 // writeApp writes down an App that GitHub has registered.
 func (p *Page) writeApp(ctx context.Context, now present, form web.AppForm, app connect.App) error {
-	err := p.apply(ctx, now, string(task.GitHub), connect.Answers{Forge: task.GitHub, URL: form.URL, Owner: form.Owner, Bot: app.Bot(), App: app},
-		web.DoneStep{What: "the App " + app.Bot() + " is registered", State: string(connect.Done), Detail: "install it on repositories: " + connect.AppPage(form.URL, app.Bot())})
+	err := p.apply(ctx, now, string(task.GitHub), connect.Answers{Forge: task.GitHub, URL: form.URL, Owner: form.Owner, Bot: app.Slug, App: app},
+		web.DoneStep{What: "the App " + app.Bot() + " is registered", State: string(connect.Done), Detail: "install it on repositories: " + connect.AppPage(form.URL, app.Slug) + "; people assign the account " + app.Slug})
 	if err == nil {
 		return nil
 	}

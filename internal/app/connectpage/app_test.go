@@ -94,7 +94,7 @@ func TestRegisterAnApp(t *testing.T) {
 	}
 	h.says(page, "toryo-team[bot]", github.URL+"/github-apps/toryo-team/installations/new", "toryo up --config", filepath.Join(h.data(), "secrets", "github-app-key"))
 	c := h.load()
-	if c.GitHub.AppID != 4711 || c.GitHub.Owner != "team" || c.GitHub.BotName != "toryo-team[bot]" || c.GitHub.URL != github.URL ||
+	if c.GitHub.AppID != 4711 || c.GitHub.Owner != "team" || c.GitHub.BotName != "toryo-team" || c.GitHub.URL != github.URL ||
 		c.GitHub.AppPrivateKey.Reveal() != strings.TrimSpace(github.key) || c.GitHub.WebhookSecret.Reveal() != "h00k-h00k-h00k" {
 		t.Errorf("the configuration says %+v", c.GitHub)
 	}

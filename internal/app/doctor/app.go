@@ -38,8 +38,8 @@ func (a *app) lacking(account config.Account) *Finding {
 		finding.Found = fmt.Sprintf("it is not said where the GitHub App %d is installed", a.id)
 		finding.Hint = "set github.owner to the user or organisation at which it is installed"
 	case account.BotName == "":
-		finding.Found = "a GitHub App is set, but not as whom it acts"
-		finding.Hint = "set github.bot_name to the name of the App as in its address, and [bot] behind it, such as toryo-app[bot]"
+		finding.Found = "a GitHub App is set, but not whom people assign"
+		finding.Hint = "set github.bot_name to the account that people assign, and give the App the same name: no App can be assigned"
 	default:
 		return nil
 	}

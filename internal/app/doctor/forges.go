@@ -150,7 +150,7 @@ func (s forgeSurvey) whoWeAre(ctx context.Context, reader forge.Reader) Finding 
 		return s.refused(err)
 	case login == "":
 		return s.otherProgram()
-	case !task.SameLogin(login, s.account.BotName):
+	case !task.SameBot(login, s.account.BotName):
 		finding := Finding{
 			Name: name, Status: Warning, Found: fmt.Sprintf("the credentials are those of %s, but bot_name is %s", login, s.account.BotName),
 			Hint: fmt.Sprintf("set %s.bot_name to %s", name, login),

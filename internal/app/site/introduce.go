@@ -45,7 +45,7 @@ func introduceOn(ctx context.Context, c config.Config, on forge.Forge, log *slog
 		return
 	}
 	log = log.With("account", self)
-	if bot := c.Account(on.Name()).BotName; bot != "" && !task.SameLogin(self, bot) {
+	if bot := c.Account(on.Name()).BotName; bot != "" && !task.SameBot(self, bot) {
 		log.WarnContext(ctx, "the server acts as another account than the one that is configured", "bot_name", bot,
 			"hint", fmt.Sprintf("set %s.bot_name to %s, or use the token of %s", on.Name(), self, bot))
 	}

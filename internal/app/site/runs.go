@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
@@ -74,15 +73,13 @@ func controllerOptions(c config.Config, f *connections, status *broker.StatusTex
 	return options
 }
 
-// ownLogin tells whether a login on a forge is the bot's. The login of a GitHub
-// App has "[bot]" behind its name.
+// ownLogin tells whether a login on a forge is the bot's.
 func ownLogin(c config.Config) func(task.Forge, string) bool {
-	plain := func(login string) string { return strings.TrimSuffix(task.FoldLogin(login), "[bot]") }
 	return func(of task.Forge, login string) bool {
 		name := c.Account(of).BotName
 		if of == task.Board {
 			name = BoardBot
 		}
-		return task.SameLogin(plain(login), plain(name))
+		return task.SameBot(login, name)
 	}
 }
