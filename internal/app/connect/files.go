@@ -43,7 +43,7 @@ func (i *Installer) tidy(data folder) error {
 	}
 	beside, err := openFolder(filepath.Dir(i.ConfigFile))
 	if err != nil {
-		return nil //nolint:nilerr // it is not ours
+		return nil // it is not ours
 	}
 	defer beside.close()
 	return beside.removeDrafts()

@@ -68,9 +68,10 @@ func (f folder) openIn(name string) (folder, error) {
 
 // makeIn makes a folder in this one, unless it is there, and opens it.
 func (f folder) makeIn(name string) (folder, error) {
-	made := f.root.Mkdir(name, 0o700)
-	if made != nil && !errors.Is(made, fs.ErrExist) {
-		return folder{}, made
+	err := f.root.Mkdir(name, 0o700)
+	made := err == nil
+	if !made && !errors.Is(err, fs.ErrExist) {
+		return folder{}, err
 	}
 	in, err := f.openIn(name)
 	if err != nil {
@@ -79,7 +80,7 @@ func (f folder) makeIn(name string) (folder, error) {
 	if in.root == nil {
 		return in, fs.ErrNotExist // somebody has removed it
 	}
-	if made != nil { // it was there
+	if !made {
 		return in, nil
 	}
 	self, err := in.root.Open(".")
@@ -90,29 +91,20 @@ func (f folder) makeIn(name string) (folder, error) {
 	return in, self.Close()
 }
 
-// make makes the folder, unless it is there.
-func (f *folder) make() error {
-	if f.root != nil {
-		return nil
+// makeFolder makes a folder, unless it is there, and opens it.
+func makeFolder(path string) (folder, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return folder{}, err
 	}
-	if err := f.makeInParent(); err != nil {
-		return task.Wrap(task.DataDir, err, "the folder "+f.path+" cannot be made").WithHint("choose another data directory with --data")
-	}
-	return nil
-}
-
-func (f *folder) makeInParent() error {
-	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
-		return err
-	}
-	parent, err := openFolder(filepath.Dir(f.path))
+	parent, err := openFolder(filepath.Dir(path))
 	if err != nil {
-		return err
+		return folder{}, err
 	}
 	defer parent.close()
-	made, err := parent.makeIn(filepath.Base(f.path))
-	f.root = made.root
-	return err
+	if parent.root == nil {
+		return folder{}, fs.ErrNotExist // somebody has removed it
+	}
+	return parent.makeIn(filepath.Base(path))
 }
 
 // isOther reports whether something is there that is no file, such as a link: it is not ours.
@@ -170,7 +162,8 @@ func (f folder) write(name string, content []byte) (err error) {
 	}()
 	giveToOwner(file, f.root)
 	_, err = file.Write(content)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err != nil {
 		return err
 	}
 	return f.root.Rename(draft, name)
@@ -261,10 +254,10 @@ func (f folder) removeSecret(name string) error {
 	}
 	left, err := fs.ReadDir(secrets.root.FS(), ".")
 	if err != nil || len(left) != 1 || left[0].Name() != ignoreFile {
-		return nil //nolint:nilerr // a folder that stays does no harm
+		return nil // a folder that stays does no harm
 	}
 	if content, _, err := secrets.read(ignoreFile); err != nil || string(content) != ignoreAll {
-		return nil //nolint:nilerr // it is not ours
+		return nil // it is not ours
 	}
 	if err := errors.Join(secrets.remove(ignoreFile), f.remove(secretFolder)); err != nil {
 		return task.Wrap(task.DataDir, err, "the folder of the secrets cannot be removed")

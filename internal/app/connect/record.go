@@ -147,8 +147,13 @@ func (r *record) save() error {
 	if err != nil {
 		return err
 	}
-	if err := r.data.make(); err != nil {
-		return err
+	if r.data.root == nil {
+		made, err := makeFolder(r.data.path)
+		if err != nil {
+			made.close()
+			return task.Wrap(task.DataDir, err, "the folder "+r.data.path+" cannot be made").WithHint("choose another data directory with --data")
+		}
+		r.data = made
 	}
 	if err := r.data.write(RecordFile, append(content, '\n')); err != nil {
 		return task.Wrap(task.DataDir, err, "what is about to be made cannot be written down").WithHint("choose another data directory with --data")
