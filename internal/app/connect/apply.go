@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"maps"
 	"os"
@@ -90,7 +91,8 @@ func (i *Installer) Apply(ctx context.Context, answers Answers) error {
 	if err != nil {
 		return err
 	}
-	if err := i.tidy(); err != nil {
+	defer w.record.close()
+	if err := i.tidy(w.record.data); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context) error{w.secrets, w.imports, w.repositories, w.labels, w.hooks} {
@@ -111,9 +113,16 @@ func (i *Installer) begin(answers Answers) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, other, err := readBounded(r.Config); r.Config != "" && r.Config != i.ConfigFile && (other || err != nil) {
-		return nil, task.Errorf(task.Conflict, "the data directory %s belongs to %s", i.DataDir, r.Config).
-			WithHint("name that with --config, or another data directory with --data")
+	w, err := i.beginWith(r, answers)
+	if err != nil {
+		r.close()
+	}
+	return w, err
+}
+
+func (i *Installer) beginWith(r *record, answers Answers) (*work, error) {
+	if err := i.checkConfig(r); err != nil {
+		return nil, err
 	}
 	text, there, err := readBounded(i.ConfigFile)
 	if err != nil {
@@ -135,6 +144,17 @@ func (i *Installer) begin(answers Answers) (*work, error) {
 		return nil, err
 	}
 	return w, nil
+}
+
+// checkConfig makes sure that the record is of this configuration file, or of one that is not
+// there any more: then it has another name now. The record belongs to who owns the data directory,
+// and must not lead root to any other file.
+func (i *Installer) checkConfig(r *record) error {
+	if _, err := os.Lstat(r.Config); r.Config == i.ConfigFile || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return task.Errorf(task.Conflict, "the data directory %s belongs to %s", i.DataDir, r.Config).
+		WithHint("name that with --config, or another data directory with --data")
 }
 
 // do does something, unless it is a dry run, and reports it.
@@ -178,15 +198,21 @@ func (w *work) removeFormerSecrets() error {
 			others = append(others, w.secretPaths(numbered.ReplaceAllString(base, ""))...)
 		}
 	}
+	secrets, err := w.record.data.secrets()
+	if err != nil {
+		return err
+	}
+	defer secrets.close()
 	for _, noted := range slices.Clone(w.record.Secrets) {
-		path := filepath.Join(w.DataDir, secretFolder, filepath.Base(noted))
+		name := filepath.Base(noted)
+		path := filepath.Join(secrets.path, name)
 		former := isOneOf(path, maps.Values(w.named)) || slices.Contains(others, path)
-		if _, there, err := readSecret(path); err != nil || !there || !former || isOneOf(path, maps.Values(w.willBe)) {
+		if _, there, err := secrets.readSecret(name); err != nil || !there || !former || isOneOf(path, maps.Values(w.willBe)) {
 			continue
 		}
 		err := w.do("secret in "+path+" removed", func() error {
 			drop(&w.record.Secrets, noted)
-			return errors.Join(removeSecret(path), w.record.save())
+			return errors.Join(w.record.data.removeSecret(name), w.record.save())
 		})
 		if err != nil {
 			return err
@@ -216,7 +242,9 @@ func (w *work) writeSecret(file secretFile) error {
 		return nil
 	}
 	addOnce(&w.record.Secrets, file.path)
-	return w.do("secret written to "+file.path, func() error { return writeSecret(file.path, file.secret.Reveal()) })
+	return w.do("secret written to "+file.path, func() error {
+		return w.record.data.writeSecret(filepath.Base(file.path), file.secret.Reveal())
+	})
 }
 
 // TokenOf is the token that is configured.
@@ -335,6 +363,7 @@ func (i *Installer) Repositories(of task.Forge, address string) []string {
 	if err != nil {
 		return nil // Apply says so
 	}
+	defer r.close()
 	var names []string
 	for _, one := range r.Repositories {
 		if one.Forge == of && one.Address == address {

@@ -1,13 +1,13 @@
 package connect
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -16,34 +16,37 @@ import (
 // maxFile is far beyond any file that is read here.
 const maxFile = 1 << 20
 
-// draftName is how a file is called that becomes another when it is whole.
-const draftName = ".toryo-init-*.tmp"
+// draftStart and draftEnd are in the name of a file that becomes another when it is whole.
+const (
+	draftStart = ".toryo-init-"
+	draftEnd   = ".tmp"
+)
 
-// removeDrafts removes what a WriteWhole has left behind that was killed: a secret may be in it.
-func removeDrafts(folders ...string) error {
-	for _, folder := range folders {
-		entries, err := os.ReadDir(folder)
-		if err != nil {
-			continue // it is not there, or not ours
-		}
-		for _, entry := range entries {
-			if is, err := filepath.Match(draftName, entry.Name()); err != nil || !is || !entry.Type().IsRegular() {
-				continue
-			}
-			if err := os.Remove(filepath.Join(folder, entry.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return task.Wrap(task.DataDir, err, "what an interrupted toryo init has left cannot be removed")
-			}
-		}
-	}
-	return nil
+// isDraft reports whether something in a folder is such a file.
+func isDraft(entry fs.DirEntry) bool {
+	return strings.HasPrefix(entry.Name(), draftStart) && strings.HasSuffix(entry.Name(), draftEnd) && entry.Type().IsRegular()
 }
 
-// tidy removes drafts in all folders that are written to.
-func (i *Installer) tidy() error {
-	if i.DryRun {
-		return nil
+// draftStays is that such a file cannot be removed.
+const draftStays = "what an interrupted toryo init has left cannot be removed"
+
+// tidy removes drafts in all folders that are written to. It refuses a folder for secrets that
+// is not the owner's of the data.
+func (i *Installer) tidy(data folder) error {
+	secrets, err := data.secrets()
+	defer secrets.close()
+	if err != nil || i.DryRun {
+		return err
 	}
-	return removeDrafts(i.DataDir, filepath.Join(i.DataDir, secretFolder), filepath.Dir(i.ConfigFile))
+	if err := errors.Join(data.removeDrafts(), secrets.removeDrafts()); err != nil {
+		return err
+	}
+	beside, err := openFolder(filepath.Dir(i.ConfigFile))
+	if err != nil {
+		return nil // it is not ours
+	}
+	defer beside.close()
+	return beside.removeDrafts()
 }
 
 // WriteWhole writes a file so that it is there whole or not at all, also after a power cut. A
@@ -53,7 +56,7 @@ func WriteWhole(path string, content []byte, mode fs.FileMode) (err error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
-	draft, err := os.CreateTemp(filepath.Dir(path), draftName)
+	draft, err := os.CreateTemp(filepath.Dir(path), draftStart+"*"+draftEnd)
 	if err != nil {
 		return err
 	}
@@ -81,7 +84,7 @@ func Writable(path string) error {
 			WithHint("mount the folder that it is in, or run toryo init where the file comes from")
 	}
 	folder := filepath.Dir(path)
-	probe, err := os.CreateTemp(folder, draftName)
+	probe, err := os.CreateTemp(folder, draftStart+"*"+draftEnd)
 	if err != nil {
 		return task.Wrap(task.Conflict, err, "the server cannot write to "+folder).
 			WithHint("let the user that runs the server write there, or run toryo init as a user that may")
@@ -125,87 +128,4 @@ func modeOf(path string, usual fs.FileMode) fs.FileMode {
 		return info.Mode().Perm()
 	}
 	return usual
-}
-
-// secretFolder is where the files with secrets are, in the data directory.
-const secretFolder = "secrets"
-
-// ignoreFile and ignoreAll keep the secrets out of a repository that the data directory is in.
-const (
-	ignoreFile = ".gitignore"
-	ignoreAll  = "*\n"
-)
-
-// makeFolder makes a folder for nobody else to read, unless it is there.
-func makeFolder(path string) error {
-	if err := makeFolderIn(filepath.Dir(path), filepath.Base(path)); err != nil && !errors.Is(err, fs.ErrExist) {
-		return task.Wrap(task.DataDir, err, "the folder "+path+" cannot be made").WithHint("choose another data directory with --data")
-	}
-	return nil
-}
-
-func makeFolderIn(parent, name string) (err error) {
-	if err := os.MkdirAll(parent, 0o700); err != nil {
-		return err
-	}
-	in, err := os.OpenRoot(parent)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, in.Close()) }()
-	if err := in.Mkdir(name, 0o700); err != nil {
-		return err
-	}
-	giveToOwner(in, name)
-	return nil
-}
-
-// writeSecret writes a file with a secret, in a folder that only we can read.
-func writeSecret(path, secret string) error {
-	folder := filepath.Dir(path)
-	if err := makeFolder(folder); err != nil {
-		return err
-	}
-	if err := os.Chmod(folder, 0o700); err != nil { //nolint:gosec // it is a folder
-		return task.Wrap(task.DataDir, err, "the folder of the secrets cannot be closed to others")
-	}
-	ignore := filepath.Join(folder, ignoreFile)
-	if _, err := os.Lstat(ignore); errors.Is(err, fs.ErrNotExist) {
-		if err := WriteWhole(ignore, []byte(ignoreAll), 0o600); err != nil {
-			return task.Wrap(task.DataDir, err, "the folder of the secrets cannot be written to")
-		}
-	}
-	if err := WriteWhole(path, []byte(secret+"\n"), 0o600); err != nil {
-		return task.Wrap(task.DataDir, err, "a secret cannot be written")
-	}
-	return nil
-}
-
-// readSecret reads a file with a secret; there is false if it does not exist.
-func readSecret(path string) (secret string, there bool, err error) {
-	content, there, err := readBounded(path)
-	if err != nil {
-		return "", there, task.Wrap(task.DataDir, err, "a secret cannot be read")
-	}
-	return string(bytes.TrimRight(content, "\r\n")), there, nil
-}
-
-// removeSecret removes a file with a secret, and its folder when that is empty then.
-func removeSecret(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return task.Wrap(task.DataDir, err, "a secret cannot be removed")
-	}
-	folder := filepath.Dir(path)
-	left, err := os.ReadDir(folder)
-	if err != nil || filepath.Base(folder) != secretFolder || len(left) != 1 || left[0].Name() != ignoreFile {
-		return nil //nolint:nilerr // a folder that stays does no harm
-	}
-	ignore := filepath.Join(folder, ignoreFile)
-	if content, _, err := readBounded(ignore); err != nil || string(content) != ignoreAll {
-		return nil //nolint:nilerr // it is not ours
-	}
-	if err := errors.Join(os.Remove(ignore), os.Remove(folder)); err != nil {
-		return task.Wrap(task.DataDir, err, "the folder of the secrets cannot be removed")
-	}
-	return nil
 }

@@ -234,8 +234,8 @@ func (w *work) tryHooks(ctx context.Context, f Forge, made []recordedHook) error
 	case failed == "":
 		w.Report(Step{What: what, State: Done, Detail: "it has arrived"})
 		return nil
-	case elsewhere:
-		w.Report(Step{What: what, State: Done, Detail: "it has not arrived here, but the forge says that it was answered, so that the webhooks stay; where several servers are behind this address, " + copyFiles})
+	case elsewhere && w.Shared:
+		w.Report(Step{What: what, State: Done, Detail: "it has not arrived here, but the forge says that it was answered, so that the webhooks stay; " + copyFiles})
 		return nil
 	case w.Shared:
 		w.Report(Step{What: what, State: LeftOut, Detail: failed + "; it may have come to another server, so that the webhooks stay: toryo doctor shows later what was delivered; " + copyFiles})
@@ -251,7 +251,8 @@ func (w *work) tryHooks(ctx context.Context, f Forge, made []recordedHook) error
 }
 
 // deliver says what went wrong with a delivery, or nothing, and whether somebody else has taken
-// it: the forge tells of an answer that nobody here has given.
+// it: the forge tells of an answer that nobody here has given. That is another server of ours if
+// they share a database, and else a stranger.
 func (w *work) deliver(ctx context.Context, f Forge, hook recordedHook, received Receiver) (failed string, elsewhere bool) {
 	there, err := f.Hooks(ctx, hook.Repository)
 	if err != nil {

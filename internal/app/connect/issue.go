@@ -21,6 +21,7 @@ func (i *Installer) HadFirstIssue(of task.Forge, repository string) (bool, error
 	if err != nil {
 		return false, err
 	}
+	defer r.close()
 	for _, issue := range r.Issues {
 		if issue.Forge == of && issue.Repository == repository {
 			return true, nil
@@ -36,6 +37,7 @@ func (i *Installer) FirstIssue(ctx context.Context, on Issues, of task.Forge, re
 	if err != nil {
 		return forge.Item{}, false, err
 	}
+	defer r.close()
 	noted := recordedIssue{Forge: of, Repository: repository}
 	query := forge.Query{Repository: repository, Kind: task.Issue}
 	if at := slices.IndexFunc(r.Issues, noted.sameRepository); at >= 0 {

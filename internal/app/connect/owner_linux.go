@@ -3,6 +3,7 @@ package connect
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/user"
@@ -40,9 +41,9 @@ func keepOwner(draft *os.File, path string) {
 	}
 }
 
-// giveToOwner gives a new folder to the owner of the one that it is in. It is opened before:
-// that owner could put a link in its place.
-func giveToOwner(in *os.Root, name string) {
+// giveToOwner gives a new file or folder to the owner of the folder that it is in. Both are opened
+// before: that owner could put a link in its place.
+func giveToOwner(made *os.File, in *os.Root) {
 	if os.Geteuid() != 0 {
 		return
 	}
@@ -50,14 +51,21 @@ func giveToOwner(in *os.Root, name string) {
 	if err != nil {
 		return
 	}
-	folder, err := in.OpenRoot(name)
-	if err != nil {
-		return
-	}
-	defer func() { _ = folder.Close() }()
 	if owner, is := info.Sys().(*syscall.Stat_t); is {
-		_ = folder.Chown(".", int(owner.Uid), int(owner.Gid)) // see above
+		_ = made.Chown(int(owner.Uid), int(owner.Gid)) // see above
 	}
+}
+
+// ownedAs reports whether something belongs to the owner of the folder that it is in, or to who
+// runs this.
+func ownedAs(one fs.FileInfo, in *os.Root) bool {
+	info, err := in.Stat(".")
+	if err != nil {
+		return false
+	}
+	is, known := one.Sys().(*syscall.Stat_t)
+	owner, also := info.Sys().(*syscall.Stat_t)
+	return known && also && (is.Uid == owner.Uid || int(is.Uid) == os.Geteuid())
 }
 
 // account is the user whose folder it is, with the groups that it is in.

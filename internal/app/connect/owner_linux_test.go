@@ -7,7 +7,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/toryo-dev/toryo/internal/app/connect"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // Root connects an installation whose server runs as another user: what is in the data directory
@@ -93,5 +96,30 @@ func TestWriteWholeKeepsTheGroup(t *testing.T) {
 		if is := info.Sys().(*syscall.Stat_t); int(is.Gid) != group {
 			t.Errorf("the group was %d and is %d", group, is.Gid)
 		}
+	}
+}
+
+// A folder for secrets that belongs to a third user is refused: that one would read them.
+func TestTheFolderOfSecretsIsAnothers(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Log("nothing was tested: this is for root")
+		return
+	}
+	h := newInstallation(t)
+	for path, owner := range map[string]int{h.data(): otherUser, h.data("secrets"): otherUser + 1} {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(path, owner, owner); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := h.content()
+	if err := h.installer().Apply(t.Context(), h.answers()); task.CodeOf(err) != task.DataDir {
+		t.Errorf("the error is %v", err)
+	}
+	if diff := cmp.Diff(before, h.content()); diff != "" || len(h.forge.Written()) > 0 {
+		t.Errorf("changed: %s, %v", diff, h.forge.Written())
 	}
 }

@@ -4,6 +4,7 @@ package connect
 
 import (
 	"context"
+	"io/fs"
 	"os"
 
 	"github.com/toryo-dev/toryo/internal/task"
@@ -13,7 +14,10 @@ import (
 func keepOwner(*os.File, string) {}
 
 // giveToOwner does nothing here either.
-func giveToOwner(*os.Root, string) {}
+func giveToOwner(*os.File, *os.Root) {}
+
+// ownedAs is asked where root gives files to others.
+func ownedAs(fs.FileInfo, *os.Root) bool { return true }
 
 // OtherOwner is known on Linux only.
 func OtherOwner(string) string { return "" }

@@ -82,12 +82,20 @@ func (w *work) secretPaths(name string) []string {
 
 // fileFor chooses the file for a secret: one that holds it already, or else one that is not in
 // use. One that the configuration names keeps what it holds until another is named in its place;
-// one that is there and not in the record is somebody else's, and is never written.
+// one that is there and not in the record is somebody else's, and is never written, nor is a link.
 func (w *work) fileFor(name string, secret redact.Secret) (secretFile, error) {
+	secrets, err := w.record.data.secrets()
+	if err != nil {
+		return secretFile{}, err
+	}
+	defer secrets.close()
 	paths := w.secretPaths(name)
 	unused := ""
 	for _, path := range paths {
-		now, there, err := readSecret(path)
+		if secrets.isOther(filepath.Base(path)) {
+			continue
+		}
+		now, there, err := secrets.readSecret(filepath.Base(path))
 		if err != nil {
 			return secretFile{}, err
 		}
@@ -138,11 +146,16 @@ func (w *work) elsewhere() bool {
 // earlierSecret is a secret that an Apply has written which was cut short before a key could
 // name its file; empty if there is none.
 func (w *work) earlierSecret(name string) (string, error) {
+	secrets, err := w.record.data.secrets()
+	if err != nil {
+		return "", err
+	}
+	defer secrets.close()
 	for _, path := range w.secretPaths(name) {
-		if !w.record.hasSecret(path) {
+		if !w.record.hasSecret(path) || secrets.isOther(filepath.Base(path)) {
 			continue
 		}
-		if now, _, err := readSecret(path); err != nil || now != "" {
+		if now, _, err := secrets.readSecret(filepath.Base(path)); err != nil || now != "" {
 			return now, err
 		}
 	}

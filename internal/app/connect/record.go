@@ -35,7 +35,7 @@ type record struct {
 	// Issues are the repositories in which a first issue was opened. They stay.
 	Issues []recordedIssue `json:"issues,omitempty"`
 
-	path string
+	data folder // that it is in
 }
 
 // recordedKey is a key that was set, or taken out.
@@ -102,24 +102,44 @@ func (i recordedIssue) sameRepository(other recordedIssue) bool {
 
 const recordVersion = 1
 
-// readRecord reads what was made; nothing if there is no record.
+// readRecord reads what was made; nothing if there is no record. It keeps the data directory open.
 func readRecord(dataDir string) (*record, error) {
-	r := &record{Version: recordVersion, path: filepath.Join(dataDir, RecordFile)}
-	content, there, err := readBounded(r.path)
+	data, err := openFolder(dataDir)
 	if err != nil {
-		return nil, task.Wrap(task.DataDir, err, "what toryo init has made cannot be read")
+		return nil, task.Wrap(task.DataDir, err, notRead)
 	}
-	if !there {
-		return r, nil
-	}
-	if err := json.Unmarshal(content, r); err != nil {
-		return nil, task.Wrap(task.DataDir, err, r.path+" cannot be read").WithHint("remove it, if you do without toryo init --remove")
-	}
-	if r.Version != recordVersion {
-		return nil, task.Errorf(task.DataDir, "%s was written by another version of Toryo", r.path).WithHint("use that version, or remove the file")
+	r := &record{Version: recordVersion, data: data}
+	if err := r.read(); err != nil {
+		r.close()
+		return nil, err
 	}
 	return r, nil
 }
+
+// notRead is that there may be a record, which cannot be read.
+const notRead = "what toryo init has made cannot be read"
+
+func (r *record) read() error {
+	content, there, err := r.data.read(RecordFile)
+	if err != nil {
+		return task.Wrap(task.DataDir, err, notRead)
+	}
+	if !there {
+		return nil
+	}
+	if err := json.Unmarshal(content, r); err != nil {
+		return task.Wrap(task.DataDir, err, r.path()+" cannot be read").WithHint("remove it, if you do without toryo init --remove")
+	}
+	if r.Version != recordVersion {
+		return task.Errorf(task.DataDir, "%s was written by another version of Toryo", r.path()).WithHint("use that version, or remove the file")
+	}
+	return nil
+}
+
+func (r *record) path() string { return filepath.Join(r.data.path, RecordFile) }
+
+// close lets go of the data directory.
+func (r *record) close() { r.data.close() }
 
 // save writes the record down.
 func (r *record) save() error {
@@ -127,10 +147,15 @@ func (r *record) save() error {
 	if err != nil {
 		return err
 	}
-	if err := makeFolder(filepath.Dir(r.path)); err != nil {
-		return err
+	if r.data.root == nil {
+		made, err := makeFolder(r.data.path)
+		if err != nil {
+			made.close()
+			return task.Wrap(task.DataDir, err, "the folder "+r.data.path+" cannot be made").WithHint("choose another data directory with --data")
+		}
+		r.data = made
 	}
-	if err := WriteWhole(r.path, append(content, '\n'), 0o600); err != nil {
+	if err := r.data.write(RecordFile, append(content, '\n')); err != nil {
 		return task.Wrap(task.DataDir, err, "what is about to be made cannot be written down").WithHint("choose another data directory with --data")
 	}
 	return nil

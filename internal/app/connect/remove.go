@@ -3,7 +3,6 @@ package connect
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,16 +32,18 @@ func (i *Installer) Remove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := i.tidy(); err != nil {
+	defer r.close()
+	if err := i.tidy(r.data); err != nil {
 		return err
 	}
 	if r.empty() {
-		i.Report(Step{What: "what toryo init has made", State: Unchanged, Detail: "there is nothing to undo according to " + r.path})
+		i.Report(Step{What: "what toryo init has made", State: Unchanged, Detail: "there is nothing to undo according to " + r.path()})
 		return nil
 	}
-	if _, there, err := readBounded(r.Config); err == nil && !there { // it has another name now
-		r.Config = i.ConfigFile
+	if err := i.checkConfig(r); err != nil {
+		return err
 	}
+	r.Config = i.ConfigFile
 	loaded, _ := config.Load(r.Config, i.Environ, i.Overrides)
 	w := &removal{Installer: i, record: r, loaded: loaded, opened: map[Target]Forge{}}
 	if _, err := w.before(); err != nil { // better now than half-way
@@ -59,7 +60,7 @@ func (i *Installer) Remove(ctx context.Context) error {
 	if i.DryRun {
 		return nil
 	}
-	if err := os.Remove(r.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := r.data.remove(RecordFile); err != nil {
 		return task.Wrap(task.DataDir, err, "the record of toryo init cannot be removed")
 	}
 	return nil
@@ -288,25 +289,27 @@ func (w *removal) undoing(text []byte) (changes config.Changes, kept []string, e
 	return changes, kept, nil
 }
 
+// secrets removes the files that are noted, by their names in the folder for secrets: the data
+// directory may have been moved, and its owner could have noted any other file.
 func (w *removal) secrets(context.Context) error {
+	secrets, err := w.record.data.secrets()
+	if err != nil {
+		return err
+	}
+	defer secrets.close()
 	for _, noted := range slices.Clone(w.record.Secrets) {
-		path := w.secretNow(noted)
-		if !w.DryRun {
-			if err := removeSecret(path); err != nil {
+		name := filepath.Base(noted)
+		step := Step{What: "secret " + filepath.Join(secrets.path, name) + " removed", State: Done}
+		if secrets.isOther(name) {
+			step = Step{What: "secret " + filepath.Join(secrets.path, name), State: LeftOut, Detail: "it is a link, or no file, and stays"}
+		} else if !w.DryRun {
+			if err := w.record.data.removeSecret(name); err != nil {
 				return err
 			}
 		}
-		if err := w.forget(Step{What: "secret " + path + " removed", State: Done}, func() { drop(&w.record.Secrets, noted) }); err != nil {
+		if err := w.forget(step, func() { drop(&w.record.Secrets, noted) }); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// secretNow is where a file with a secret is: the data directory may have been moved.
-func (w *removal) secretNow(noted string) string {
-	if _, err := os.Lstat(noted); err == nil {
-		return noted
-	}
-	return filepath.Join(w.DataDir, secretFolder, filepath.Base(noted))
 }
