@@ -59,7 +59,9 @@ func (d *Disk) Fill(t testing.TB) {
 // Free gives the room back.
 func (d *Disk) Free(t testing.TB) {
 	t.Helper()
-	if err := os.Remove(d.fill); err != nil {
+	// A process that is just being started by another test may have the file open for a moment. Then
+	// only its contents can be removed.
+	if err := errors.Join(os.Truncate(d.fill, 0), os.Remove(d.fill)); err != nil {
 		t.Fatal(err)
 	}
 }
