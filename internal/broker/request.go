@@ -96,14 +96,14 @@ func (h *HandOut) unprepared(ctx context.Context, t task.Task, err error) {
 	case noBase:
 		reason, final = task.ReasonNoBase, true
 	case noCommit:
-		times := 1 + h.putBackBefore(ctx, t, task.ReasonNoCommit)
+		times := 1 + h.putBackBefore(ctx, t.ID, task.ReasonNoCommit)
 		reason, after, final = task.ReasonNoCommit, laterEachTime(times, laterAgain), times >= h.options.MaxAttempts
 		said.Commit = missing.Commit
 	case forge.Temporary(err), task.CodeOf(err) == task.DatabaseDown:
 		after = soonAgain
 	default:
 		// It may be this server that cannot, as when its disk is full.
-		after = laterEachTime(1+h.putBackBefore(ctx, t, reason), laterAgain)
+		after = laterEachTime(1+h.putBackBefore(ctx, t.ID, reason), laterAgain)
 	}
 	log := h.options.Log.With("task", t.ID, "item", t.Key.String(), "agent", t.Lease.Agent, "attempt", t.Attempts, "error", err)
 	if final {
@@ -119,7 +119,7 @@ func (h *HandOut) unprepared(ctx context.Context, t task.Task, err error) {
 // noRight puts a task back into the queue for which our account lacks a right. It is tried again
 // now and then, and people are told once for each assignment, where we may comment.
 func (h *HandOut) noRight(ctx context.Context, t task.Task, lacking *assignment.NoRightError) {
-	after := laterEachTime(1+h.putBackBefore(ctx, t, lacking.Reason), longestForRight)
+	after := laterEachTime(1+h.putBackBefore(ctx, t.ID, lacking.Reason), longestForRight)
 	h.options.Log.WarnContext(ctx, "the bot lacks a right that a task needs; the task waits", "task", t.ID, "item", t.Key.String(), "error", lacking, "again", after)
 	var said []store.Action
 	if lacking.MayComment {
@@ -157,13 +157,21 @@ func laterEachTime(times int, longest time.Duration) time.Duration {
 
 // putBackBefore is how many times in a row before this the task could not be prepared for the
 // reason. These are no attempts of the task: when the reason is gone, it has all of them.
-func (h *HandOut) putBackBefore(ctx context.Context, t task.Task, reason task.Reason) int {
+func (h *HandOut) putBackBefore(ctx context.Context, id task.ID, reason task.Reason) int {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
 	defer cancel()
-	moves, err := h.options.Events.EventsOf(ctx, t.ID, task.StateChanged)
+	times, err := inARow(ctx, h.options.Events, id, reason)
 	if err != nil {
-		h.options.Log.WarnContext(ctx, "failed to read how often a task was put back", "task", t.ID, "error", err)
-		return 0
+		h.options.Log.WarnContext(ctx, "failed to read how often a task was put back", "task", id, "error", err)
+	}
+	return times
+}
+
+// inARow is how many times in a row, up to now, the task was put back into the queue for the reason.
+func inARow(ctx context.Context, from Events, id task.ID, reason task.Reason) (int, error) {
+	moves, err := from.EventsOf(ctx, id, task.StateChanged)
+	if err != nil {
+		return 0, err
 	}
 	times := 0
 	for _, event := range slices.Backward(moves) {
@@ -175,7 +183,7 @@ func (h *HandOut) putBackBefore(ctx context.Context, t task.Task, reason task.Re
 			times++
 		}
 	}
-	return times
+	return times, nil
 }
 
 // prepare prepares a task, and keeps its lease meanwhile. The agent gets the whole

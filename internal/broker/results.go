@@ -52,7 +52,13 @@ func (r *Runs) Finish(ctx context.Context, held Lease, result RunResult) (task.T
 	if err != nil {
 		return task.Task{}, err
 	}
-	ending := ending{Runs: r, held: held, result: result, pull: pull, opened: opened, late: late, attested: attested, rejected: rejected, in: in}
+	before := 0
+	if result.Outcome == task.OutcomeReturned {
+		if before, err = inARow(ctx, r.options.Store, held.ID, result.Reason); err != nil {
+			return task.Task{}, err
+		}
+	}
+	ending := ending{Runs: r, held: held, result: result, pull: pull, opened: opened, late: late, attested: attested, rejected: rejected, in: in, before: before}
 	after, err := r.options.Store.EndRun(ctx, store.RunEnd{
 		Task: held.ID, Generation: held.Generation, TokenHash: held.TokenHash, Outcome: string(result.Outcome), Decide: ending.decide,
 	})
@@ -80,6 +86,7 @@ type ending struct {
 	attested string     // what is said about the receipt
 	rejected *rejection // what the forge did not accept, if that is why the run failed
 	in       task.Language
+	before   int // how many runs in a row before it were handed back for the same reason
 }
 
 // decide says what becomes of the task, what people are told, and with which entries the journal
@@ -114,6 +121,11 @@ func (e ending) decide(t task.Task, pending []store.Halt) (store.Change, []task.
 	if decided.trigger == task.Lost {
 		change.ReadyAt = e.options.Now().Add(pauseAfter(decided.reason, t.Attempts))
 		change.Effects = sayWhyItWaits(change.Effects, e.in)
+	}
+	// What passes by itself may take its time: a provider that is down, a repository that cannot be
+	// cloned. Without a pause the task would be handed out again and again, and its journal grow.
+	if decided.trigger == task.Returned && decided.reason == task.ReasonRunFailed && e.before > 0 {
+		change.ReadyAt = e.options.Now().Add(laterEachTime(e.before, laterAgain))
 	}
 	return change, events, nil
 }

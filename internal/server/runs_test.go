@@ -365,6 +365,30 @@ func TestTaskThatAgentsCannotDoEnds(t *testing.T) {
 	}
 }
 
+// A task that is handed back because of something that passes by itself is tried again at once, then
+// later each time. It uses up no attempt.
+func TestTaskThatIsHandedBackAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "Repair the gate")
+	held, _ := w.claim(t, made.ID)
+	said := wire.Result{Outcome: "returned", Reason: string(task.ReasonRunFailed)}
+	for _, want := range []time.Duration{0, 30 * time.Second, 2 * time.Minute, 270 * time.Second, 5 * time.Minute, 5 * time.Minute} {
+		if err := held.Finish(t.Context(), said); err != nil {
+			t.Fatal(err)
+		}
+		is, err := w.store.Task(t.Context(), made.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if waits := max(0, is.ReadyAt.Sub(w.now())).Round(time.Second); is.State != task.Queued || is.Attempts > 0 || waits != want {
+			t.Errorf("it waits %v, want %v: %+v", waits, want, is)
+		}
+		w.pass(time.Hour)
+		held, _ = w.goOn(t, made.ID)
+	}
+}
+
 func taskThatAgentsCannotDo(t *testing.T, reason task.Reason, first time.Duration) {
 	t.Helper()
 	w := onSQLite(t)
