@@ -187,11 +187,10 @@ func (c Command) judge(ctx context.Context, run Run, ended sandbox.Result, again
 	in := c.Language.Of(run.Assignment.Title, run.Assignment.Body)
 	output := strings.ToValidUTF8(string(ended.Log), "\uFFFD")
 	switch {
+	case run.failedForRoom(ctx, ended):
+		return wire.Result{}, errNoRoom
 	case ended.Exceeded != sandbox.NoLimit:
 		return failed(run.Work.Type, in, messages.Text(in, "command.limit", ended.Exceeded), output), nil
-	case ended.ExitCode != 0 && run.lackedRoom != nil && run.lackedRoom(ctx):
-		// A program says that it could not write in words of its own, if at all.
-		return wire.Result{}, errNoRoom
 	case ended.ExitCode != 0:
 		return failed(run.Work.Type, in, messages.Text(in, "command.exit", ended.ExitCode), output), nil
 	case run.Work.Type == task.Review:
@@ -199,6 +198,14 @@ func (c Command) judge(ctx context.Context, run Run, ended sandbox.Result, again
 	default:
 		return c.handOver(ctx, in, run, output, again)
 	}
+}
+
+// failedForRoom reports whether a program has failed, and the disk was full. A program says that it
+// could not write in words of its own, if at all; and its time goes on while its output cannot be
+// written. One that went over another limit has failed for that.
+func (r Run) failedForRoom(ctx context.Context, ended sandbox.Result) bool {
+	failed := ended.Exceeded == sandbox.TimeLimit || ended.Exceeded == sandbox.NoLimit && ended.ExitCode != 0
+	return failed && r.lackedRoom != nil && r.lackedRoom(ctx)
 }
 
 // failed is the result of a run that came to nothing.

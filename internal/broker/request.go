@@ -26,7 +26,7 @@ const (
 	soonAgain  = 30 * time.Second
 	laterAgain = 5 * time.Minute
 	// longestForRight is the longest pause before it is asked again whether the bot was given a
-	// right. Each time the task is claimed and put back, which the journal keeps.
+	// right, and before a task is tried again that was handed back again and again. Each time the task is claimed and put back, which the journal keeps.
 	longestForRight = time.Hour
 	// nearlyWhole is which part of a lease a preparation may use up.
 	nearlyWhole = 10

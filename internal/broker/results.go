@@ -125,7 +125,7 @@ func (e ending) decide(t task.Task, pending []store.Halt) (store.Change, []task.
 	// What passes by itself may take its time: a provider that is down, a repository that cannot be
 	// cloned. Without a pause the task would be handed out again and again, and its journal grow.
 	if decided.trigger == task.Returned && decided.reason == task.ReasonRunFailed && e.before > 0 {
-		change.ReadyAt = e.options.Now().Add(laterEachTime(e.before, laterAgain))
+		change.ReadyAt = e.options.Now().Add(laterEachTime(e.before, longestForRight))
 	}
 	return change, events, nil
 }

@@ -373,7 +373,7 @@ func TestTaskThatIsHandedBackAgainAndAgain(t *testing.T) {
 	made := w.issue(t, "Repair the gate")
 	held, _ := w.claim(t, made.ID)
 	said := wire.Result{Outcome: "returned", Reason: string(task.ReasonRunFailed)}
-	for _, want := range []time.Duration{0, 30 * time.Second, 2 * time.Minute, 270 * time.Second, 5 * time.Minute, 5 * time.Minute} {
+	for _, want := range []time.Duration{0, 30 * time.Second, 2 * time.Minute, 270 * time.Second, 8 * time.Minute, 750 * time.Second} {
 		if err := held.Finish(t.Context(), said); err != nil {
 			t.Fatal(err)
 		}

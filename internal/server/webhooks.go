@@ -291,7 +291,7 @@ func deliverySubject(delivery forge.Delivery) string {
 // publish tells of what the delivery is about. Our own edits of comments are not
 // worth reading again: they are the progress that we have just written.
 func (w *Webhooks) publish(delivery forge.Delivery) {
-	own := task.SameLogin(delivery.Actor, w.Forges[delivery.Forge].Self)
+	own := task.SameBot(delivery.Actor, w.Forges[delivery.Forge].Self)
 	if delivery.Kind == forge.NothingChanged || delivery.CommentEdited && own {
 		return
 	}

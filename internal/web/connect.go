@@ -69,6 +69,7 @@ type ForgeConnection struct {
 	Running bool
 	URL     string
 	Bot     string
+	AppName string // of the GitHub App that acts in its place
 	// App is where the GitHub App that acts as the bot is installed; empty without one.
 	App string
 	// Watched is the setting that says which repositories are worked on.
@@ -265,6 +266,7 @@ type AppForm struct {
 	URL          string // of GitHub
 	Owner        string // whose repositories it is to work on
 	Organisation bool   // the owner is one
+	Account      string // that people assign: no App can be assigned
 	Name         string
 }
 

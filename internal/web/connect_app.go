@@ -90,6 +90,7 @@ var gitHubCard = ForgeConnection{Forge: task.GitHub}.name()
 func (p *Pages) offerApp(w http.ResponseWriter, r *http.Request, v visit) {
 	form := AppForm{
 		URL: trimmed(r, "url"), Owner: trimmed(r, "owner"), Organisation: r.PostFormValue("organisation") == "yes", Name: trimmed(r, "name"),
+		Account: trimmed(r, "account"),
 	}
 	var offer AppOffer
 	var state string

@@ -820,7 +820,7 @@ func forgeFacts(v visit, one ForgeConnection) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if !task.SameLogin(one.Check.Login, one.Bot) {
+			if !task.SameBot(one.Check.Login, one.Bot) && !task.SameBot(one.Check.Login, one.AppName) {
 				templ_7745c5c3_Err = badge("bad", v.t("connect.other_bot", one.Bot)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

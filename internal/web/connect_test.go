@@ -248,7 +248,7 @@ func TestFailedConnectForms(t *testing.T) {
 	for path, form := range map[string]url.Values{
 		"/connect/forge":      {"forge": {"gitea"}, "url": {"https://ann:s3cret-password@typed.example.com"}, "token": {"s3cret-token"}, "repositories": {"team/typed"}, "webhook": {"no"}},
 		"/connect/model":      {"provider": {"openai"}, "model": {"typed.example.com"}, "key": {"s3cret-key"}},
-		"/connect/github/app": {"url": {"https://typed.example.com"}, "owner": {"typed"}, "organisation": {"no"}},
+		"/connect/github/app": {"url": {"https://typed.example.com"}, "owner": {"typed"}, "organisation": {"no"}, "account": {"typed-bot"}},
 	} {
 		status, page := root.post(path, form)
 		if status != http.StatusForbidden || strings.Contains(page, "s3cret") {

@@ -262,7 +262,7 @@ func isAnswered(key string) bool {
 	case "github", "gitlab", "gitea":
 		return slices.Contains([]string{
 			"url", "owner", "projects", "bot_name", "token", "token_file", "webhook_secret", "webhook_secret_file",
-			"app_id", "app_installation_id", "app_private_key", "app_private_key_file",
+			"app_id", "app_installation_id", "app_name", "app_private_key", "app_private_key_file",
 		}, name)
 	case "llm":
 		return slices.Contains([]string{"provider", "model", "base_url", "script", "api_key", "api_key_file"}, name)

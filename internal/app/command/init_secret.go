@@ -18,9 +18,8 @@ import (
 // maxSecretFile is far beyond any token or key.
 const maxSecretFile = 64 << 10
 
-// secretOfFlag is the secret in the file that a flag names, for a key of the configuration. A server
-// that another user runs gets a file with the same secret, unless it is one that was made for it:
-// others may be root's own, and go away.
+// secretOfFlag is the secret in the file that a flag names, for a key of the configuration. If the
+// server cannot read that, it gets a file with the same secret.
 func (i *interview) secretOfFlag(ctx context.Context, flag, file, key string) (connect.Secret, error) {
 	secret, err := i.readSecret(file)
 	if err == nil {
@@ -29,7 +28,7 @@ func (i *interview) secretOfFlag(ctx context.Context, flag, file, key string) (c
 	if err != nil {
 		return connect.Secret{}, named(flag, err)
 	}
-	if secret.File != "" && i.owned != "" && (!i.besideConfig(secret.File) || !i.serverReads(ctx, secret.File)) {
+	if secret.File != "" && !i.serviceReads(ctx, secret.File) {
 		i.say("  %s gets the secret of %s in a file of its own.", i.owned, secret.File)
 		secret.File = ""
 	}
@@ -47,11 +46,6 @@ func (i *interview) secretOfVariable(secret connect.Secret, key, what, who strin
 	return secret
 }
 
-// serverReads reports whether the server will be able to read a file.
-func (i *interview) serverReads(ctx context.Context, file string) bool {
-	return i.owned == "" || connect.OwnerReads(ctx, i.at.data, file)
-}
-
 // besideConfig reports whether a file is below the folder of the configuration or of the data.
 func (i *interview) besideConfig(file string) bool {
 	return below(filepath.Dir(i.at.file), file) || below(i.at.data, file)
@@ -67,8 +61,16 @@ var hidden = []string{"/tmp", "/var/tmp", "/home", "/root", "/run/user"}
 
 // serviceReads reports whether the server will be able to read a file, also as a service.
 func (i *interview) serviceReads(ctx context.Context, file string) bool {
-	isHidden := slices.ContainsFunc(hidden, func(folder string) bool { return below(folder, file) })
-	return i.serverReads(ctx, file) && (i.owned == "" || !isHidden || i.besideConfig(file))
+	if i.owned == "" {
+		return true
+	}
+	if !connect.OwnerReads(ctx, i.at.data, file) {
+		return false
+	}
+	if at, err := filepath.EvalSymlinks(file); err == nil {
+		file = at
+	}
+	return i.besideConfig(file) || !slices.ContainsFunc(hidden, func(folder string) bool { return below(folder, file) })
 }
 
 // notOverridden refuses a secret for a file while a variable has another one for the same key:

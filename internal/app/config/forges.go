@@ -16,6 +16,7 @@ type GitHub struct {
 	TokenFile         string        `key:"token_file" example:"/run/secrets/github-token" about:"File that holds the access token and nothing else."`
 	AppID             int           `key:"app_id" default:"0" min:"0" max:"9007199254740991" example:"123456" about:"Number of the GitHub App that acts as the bot, in place of an access token; 0 means none."`
 	AppInstallationID int           `key:"app_installation_id" default:"0" min:"0" max:"9007199254740991" about:"Number of the App's installation; 0 means the one at the owner."`
+	AppName           string        `key:"app_name" format:"name" example:"my-app" about:"Name of the App as in its address; what it does is shown under that name with [bot] behind it. Not needed if it is bot_name."`
 	AppPrivateKey     redact.Secret `key:"app_private_key" format:"pem" lines:"true" about:"Private key of the App, in PEM."`
 	AppPrivateKeyFile string        `key:"app_private_key_file" example:"/run/secrets/github-app.pem" about:"File that holds the private key and nothing else, as GitHub gives it."`
 	WebhookSecret     redact.Secret `key:"webhook_secret" about:"Secret that webhooks are signed with; without it they are refused."`
@@ -126,6 +127,7 @@ type Account struct {
 	Forge       task.Forge
 	URL         string
 	BotName     string
+	App         string   // name of the GitHub App that acts in its place; empty if it has the same
 	Credentials bool     // a token, or on GitHub an App
 	Variables   []string // from which the token is taken, in their order
 }
@@ -136,6 +138,7 @@ func (c Config) Account(forge task.Forge) Account {
 	switch forge {
 	case task.GitHub:
 		account.URL, account.BotName, account.Credentials = c.GitHub.URL, c.GitHub.BotName, c.GitHub.HasCredentials()
+		account.App = c.GitHub.AppName
 	case task.GitLab:
 		account.URL, account.BotName, account.Credentials = c.GitLab.URL, c.GitLab.BotName, c.GitLab.Token != ""
 	case task.Gitea:
@@ -146,6 +149,9 @@ func (c Config) Account(forge task.Forge) Account {
 	account.Variables = tokenVariables(forge, account.URL)
 	return account
 }
+
+// Is reports whether a login is the account's, or that of the App which acts in its place.
+func (a Account) Is(login string) bool { return task.SameBot(login, a.BotName) || task.SameBot(login, a.App) }
 
 // Polling is the section "polling".
 type Polling struct {

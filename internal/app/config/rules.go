@@ -146,7 +146,7 @@ func (l *loader) checkForges() {
 // configuredBy is the origin of the first key that makes a forge configured.
 func (l *loader) configuredBy(forge task.Forge) Origin {
 	for _, name := range []string{
-		"token", "token_file", "app_id", "app_installation_id", "app_private_key", "app_private_key_file",
+		"token", "token_file", "app_id", "app_installation_id", "app_name", "app_private_key", "app_private_key_file",
 		"webhook_secret", "webhook_secret_file", "owner", "projects", "url",
 	} {
 		if at := l.report.origins[join(string(forge), name)]; !at.IsDefault() && !at.wellKnown {

@@ -86,6 +86,7 @@ func (a Answers) settings(loaded config.Config) map[string]string {
 		put(section+".owner", a.Owner)
 		if a.App.ID != 0 {
 			put("github.app_id", strconv.FormatInt(a.App.ID, 10))
+			put("github.app_name", a.App.Slug)
 		}
 	case task.GitLab:
 		projects := a.Repositories
@@ -116,7 +117,7 @@ func (a Answers) obsolete(set map[string]string) []string {
 	without(string(a.Forge)+".token_file", a.Token.Variable != "" || a.App.ID != 0)
 	without("github.app_installation_id", a.App.ID != 0) // of another App
 	replaced := a.Forge == task.GitHub && a.Token.Value != "" && !a.Token.Configured
-	for _, key := range []string{"github.app_id", "github.app_installation_id", "github.app_private_key_file"} {
+	for _, key := range []string{"github.app_id", "github.app_installation_id", "github.app_name", "github.app_private_key_file"} {
 		without(key, replaced)
 	}
 	if a.Model.Provider != "" {

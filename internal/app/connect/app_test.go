@@ -81,7 +81,7 @@ func TestAnAppIsConfigured(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	answers := connect.Answers{Forge: task.GitHub, URL: "https://github.com", Owner: "team", Bot: app.Slug, App: app}
+	answers := connect.Answers{Forge: task.GitHub, URL: "https://github.com", Owner: "team", Bot: "toryo-bot", App: app}
 	for range 2 { // the second changes nothing
 		if err := h.installer().Apply(t.Context(), answers); err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func TestAnAppIsConfigured(t *testing.T) {
 		t.Fatalf("the configuration: %v, %v", err, report.Warnings)
 	}
 	if c.GitHub.AppID != 4711 || c.GitHub.AppInstallationID != 0 || c.GitHub.AppPrivateKey.Reveal() != strings.TrimSpace(key) || c.GitHub.Token != "" ||
-		c.GitHub.Owner != "team" || c.GitHub.BotName != "toryo-team" || c.GitHub.WebhookSecret.Reveal() != "h00k-h00k" {
+		c.GitHub.Owner != "team" || c.GitHub.BotName != "toryo-bot" || c.GitHub.AppName != "toryo-team" || c.GitHub.WebhookSecret.Reveal() != "h00k-h00k" {
 		t.Errorf("the configuration says %+v", c.GitHub)
 	}
 	for name, text := range h.content() {

@@ -60,8 +60,11 @@ func (p *Page) OfferApp(ctx context.Context, form web.AppForm, back string) (web
 // checkApp refuses an App that could not be used. What the environment says would go over what
 // is written for it; and what is connected has webhooks, whose secret the App would replace.
 func (p *Page) checkApp(ctx context.Context, now present, form web.AppForm) error {
-	if form.URL == "" || form.Owner == "" {
-		return task.Errorf(task.Invalid, "give the address of GitHub, and whose repositories are worked on")
+	if form.URL == "" || form.Owner == "" || form.Account == "" {
+		return task.Errorf(task.Invalid, "give the address of GitHub, whose repositories are worked on, and the account that people assign")
+	}
+	if err := config.CheckValue("github.bot_name", form.Account); err != nil {
+		return err
 	}
 	if err := config.CheckValue("github.url", form.URL); err != nil {
 		return err
@@ -81,7 +84,7 @@ func (p *Page) checkApp(ctx context.Context, now present, form web.AppForm) erro
 
 // appKeys are the keys that an App sets or replaces, besides those that the form has.
 var appKeys = []string{
-	"github.bot_name", "github.token", "github.token_file", "github.app_id", "github.app_installation_id", "github.app_private_key",
+	"github.bot_name", "github.token", "github.token_file", "github.app_id", "github.app_installation_id", "github.app_name", "github.app_private_key",
 	"github.app_private_key_file", "github.webhook_secret", "github.webhook_secret_file",
 }
 
@@ -111,8 +114,8 @@ func (p *Page) FinishApp(ctx context.Context, form web.AppForm, code string) (us
 
 // writeApp writes down an App that GitHub has registered.
 func (p *Page) writeApp(ctx context.Context, now present, form web.AppForm, app connect.App) error {
-	err := p.apply(ctx, now, string(task.GitHub), connect.Answers{Forge: task.GitHub, URL: form.URL, Owner: form.Owner, Bot: app.Slug, App: app},
-		web.DoneStep{What: "the App " + app.Bot() + " is registered", State: string(connect.Done), Detail: "install it on repositories: " + connect.AppPage(form.URL, app.Slug) + "; people assign the account " + app.Slug})
+	err := p.apply(ctx, now, string(task.GitHub), connect.Answers{Forge: task.GitHub, URL: form.URL, Owner: form.Owner, Bot: form.Account, App: app},
+		web.DoneStep{What: "the App " + app.Bot() + " is registered", State: string(connect.Done), Detail: "install it on repositories: " + connect.AppPage(form.URL, app.Slug) + "; people assign " + form.Account})
 	if err == nil {
 		return nil
 	}

@@ -67,7 +67,7 @@ func newGitHub(h *installation) *gitHub {
 // page from which the manifest goes there.
 func (g *gitHub) begin() (back, page string) {
 	g.Helper()
-	status, page := g.post("/connect/github/app", url.Values{"url": {g.URL}, "owner": {"team"}, "organisation": {"yes"}, "name": {""}})
+	status, page := g.post("/connect/github/app", url.Values{"url": {g.URL}, "owner": {"team"}, "account": {"toryo-bot"}, "organisation": {"yes"}, "name": {""}})
 	found := toGitHub.FindStringSubmatch(page)
 	if status != http.StatusOK || found == nil || found[1] != g.URL+"/organizations/team/settings/apps/new" {
 		g.Fatalf("no form for GitHub: %d %s", status, page)
@@ -94,7 +94,7 @@ func TestRegisterAnApp(t *testing.T) {
 	}
 	h.says(page, "toryo-team[bot]", github.URL+"/github-apps/toryo-team/installations/new", "toryo up --config", filepath.Join(h.data(), "secrets", "github-app-key"))
 	c := h.load()
-	if c.GitHub.AppID != 4711 || c.GitHub.Owner != "team" || c.GitHub.BotName != "toryo-team" || c.GitHub.URL != github.URL ||
+	if c.GitHub.AppID != 4711 || c.GitHub.Owner != "team" || c.GitHub.BotName != "toryo-bot" || c.GitHub.AppName != "toryo-team" || c.GitHub.URL != github.URL ||
 		c.GitHub.AppPrivateKey.Reveal() != strings.TrimSpace(github.key) || c.GitHub.WebhookSecret.Reveal() != "h00k-h00k-h00k" {
 		t.Errorf("the configuration says %+v", c.GitHub)
 	}
@@ -172,7 +172,7 @@ func TestVariablesGoOverAnApp(t *testing.T) {
 	t.Parallel()
 	h := newInstallation(t)
 	h.start(func(o *connectpage.Options) { o.Environ = []string{"TORYO_GITHUB_WEBHOOK_SECRET=x"} })
-	status, page := h.post("/connect/github/app", url.Values{"url": {"http://127.0.0.1:1"}, "owner": {"team"}})
+	status, page := h.post("/connect/github/app", url.Values{"url": {"http://127.0.0.1:1"}, "owner": {"team"}, "account": {"toryo-bot"}})
 	if status != http.StatusConflict {
 		t.Errorf("the form answers %d", status)
 	}

@@ -39,13 +39,13 @@ func TestTheAddressOfAnApp(t *testing.T) {
 	t.Parallel()
 	h := newInstallation(t)
 	for _, address := range []string{"https://GitHub.com", "http://www.github.com/", "https://github.com/acme"} {
-		status, page := h.post("/connect/github/app", url.Values{"url": {address}, "owner": {"team"}})
+		status, page := h.post("/connect/github/app", url.Values{"url": {address}, "owner": {"team"}, "account": {"toryo-bot"}})
 		found := toGitHub.FindStringSubmatch(page)
 		if status != http.StatusOK || found == nil || found[1] != "https://github.com/settings/apps/new" {
 			t.Errorf("for %s the form answers %d, and leads to %v", address, status, found)
 		}
 	}
-	if status, page := h.post("/connect/github/app", url.Values{"url": {h.address}, "owner": {"team"}}); status != http.StatusUnprocessableEntity || !strings.Contains(page, "not GitHub") {
+	if status, page := h.post("/connect/github/app", url.Values{"url": {h.address}, "owner": {"team"}, "account": {"toryo-bot"}}); status != http.StatusUnprocessableEntity || !strings.Contains(page, "not GitHub") {
 		t.Errorf("for a Gitea the form answers %d", status)
 	}
 	h.untouched()
@@ -60,7 +60,7 @@ func TestAnAppBesideAToken(t *testing.T) {
 	back, _ := github.begin()
 	h.must(os.WriteFile(h.file(), []byte("github:\n  url: "+github.URL+"\n  owner: team\n  bot_name: b\n  token_file: toryo.token\n"), 0o600))
 	h.must(os.WriteFile(h.folder+"/toryo.token", []byte(token), 0o600))
-	for path, form := range map[string]url.Values{"/connect/github/app": {"url": {github.URL}, "owner": {"team"}}, back: nil} {
+	for path, form := range map[string]url.Values{"/connect/github/app": {"url": {github.URL}, "owner": {"team"}, "account": {"toryo-bot"}}, back: nil} {
 		method := http.MethodGet
 		if form != nil {
 			method = http.MethodPost

@@ -222,7 +222,8 @@ func (p *Page) forge(ctx context.Context, now present, kind connect.Kind, events
 	}
 	one.Watched = watched(now.Config, kind.Forge)
 	if kind.Forge == task.GitHub && now.GitHub.UsesApp() {
-		one.App = connect.AppPage(one.URL, account.BotName)
+		one.AppName = cmp.Or(account.App, account.BotName)
+		one.App = connect.AppPage(one.URL, one.AppName)
 	}
 	one.Chosen = p.installer(now, nil).Repositories(kind.Forge, one.URL)
 	one.Events = together(events, kind.Forge)

@@ -39,7 +39,7 @@ func (a *app) lacking(account config.Account) *Finding {
 		finding.Hint = "set github.owner to the user or organisation at which it is installed"
 	case account.BotName == "":
 		finding.Found = "a GitHub App is set, but not whom people assign"
-		finding.Hint = "set github.bot_name to the account that people assign, and give the App the same name: no App can be assigned"
+		finding.Hint = "set github.bot_name to the account that people assign: no App can be assigned"
 	default:
 		return nil
 	}

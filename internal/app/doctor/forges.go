@@ -150,13 +150,13 @@ func (s forgeSurvey) whoWeAre(ctx context.Context, reader forge.Reader) Finding 
 		return s.refused(err)
 	case login == "":
 		return s.otherProgram()
-	case !task.SameBot(login, s.account.BotName):
+	case !s.account.Is(login):
 		finding := Finding{
 			Name: name, Status: Warning, Found: fmt.Sprintf("the credentials are those of %s, but bot_name is %s", login, s.account.BotName),
-			Hint: fmt.Sprintf("set %s.bot_name to %s", name, login),
+			Hint: fmt.Sprintf("set %s.bot_name to %s, or use the token of %s", name, login, s.account.BotName),
 		}
-		if s.app == nil {
-			finding.Hint += ", or use the token of " + s.account.BotName
+		if s.app != nil {
+			finding.Hint = "set github.app_name to " + strings.TrimSuffix(login, "[bot]")
 		}
 		return finding
 	}

@@ -141,7 +141,7 @@ func TestAppThatIsNotFullyConfigured(t *testing.T) {
 	want(t, find(), "github", doctor.Missing, "where the GitHub App 4711 is installed", "github.owner")
 	c.GitHub.Owner = "team" // its installation is found by that
 	got := find()
-	want(t, got, "github", doctor.Missing, "not whom people assign", "github.bot_name", "the same name")
+	want(t, got, "github", doctor.Missing, "not whom people assign", "github.bot_name", "no App can be assigned")
 	if strings.Contains(fmt.Sprint(got), "hunter2") {
 		t.Errorf("the key is in %+v", got)
 	}

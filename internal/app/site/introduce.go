@@ -45,9 +45,12 @@ func introduceOn(ctx context.Context, c config.Config, on forge.Forge, log *slog
 		return
 	}
 	log = log.With("account", self)
-	if bot := c.Account(on.Name()).BotName; bot != "" && !task.SameBot(self, bot) {
-		log.WarnContext(ctx, "the server acts as another account than the one that is configured", "bot_name", bot,
-			"hint", fmt.Sprintf("set %s.bot_name to %s, or use the token of %s", on.Name(), self, bot))
+	if account := c.Account(on.Name()); account.BotName != "" && !account.Is(self) {
+		hint := fmt.Sprintf("set %s.bot_name to %s, or use the token of %s", on.Name(), self, account.BotName)
+		if app, is := strings.CutSuffix(self, "[bot]"); is {
+			hint = "set github.app_name to " + app
+		}
+		log.WarnContext(ctx, "the server acts as another account than the one that is configured", "bot_name", account.BotName, "hint", hint)
 	}
 	seen, err := on.Repositories(ctx)
 	if err != nil {

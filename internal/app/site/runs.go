@@ -76,10 +76,9 @@ func controllerOptions(c config.Config, f *connections, status *broker.StatusTex
 // ownLogin tells whether a login on a forge is the bot's.
 func ownLogin(c config.Config) func(task.Forge, string) bool {
 	return func(of task.Forge, login string) bool {
-		name := c.Account(of).BotName
 		if of == task.Board {
-			name = BoardBot
+			return task.SameLogin(login, BoardBot)
 		}
-		return task.SameBot(login, name)
+		return c.Account(of).Is(login)
 	}
 }

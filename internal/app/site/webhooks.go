@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -20,7 +21,7 @@ import (
 // webhooksOf says for each forge with a webhook secret how to read what it sends.
 func webhooksOf(c config.Config) map[task.Forge]server.Webhook {
 	all := map[task.Forge]server.Webhook{
-		task.GitHub: {Signed: github.SignedWebhook, Parse: github.ParseWebhook, Secret: c.GitHub.WebhookSecret.Reveal(), Self: c.GitHub.BotName},
+		task.GitHub: {Signed: github.SignedWebhook, Parse: github.ParseWebhook, Secret: c.GitHub.WebhookSecret.Reveal(), Self: cmp.Or(c.GitHub.AppName, c.GitHub.BotName)},
 		task.GitLab: {Signed: gitlab.SignedWebhook, Parse: gitlab.ParseWebhook, Secret: c.GitLab.WebhookSecret.Reveal(), Self: c.GitLab.BotName},
 		task.Gitea:  {Signed: gitea.SignedWebhook, Parse: gitea.ParseWebhook, Secret: c.Gitea.WebhookSecret.Reveal(), Self: c.Gitea.BotName},
 	}
