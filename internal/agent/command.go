@@ -187,7 +187,7 @@ func (c Command) judge(ctx context.Context, run Run, ended sandbox.Result, again
 	in := c.Language.Of(run.Assignment.Title, run.Assignment.Body)
 	output := strings.ToValidUTF8(string(ended.Log), "\uFFFD")
 	switch {
-	case run.failedForRoom(ctx, ended):
+	case failedForRoom(ctx, run, ended):
 		return wire.Result{}, errNoRoom
 	case ended.Exceeded != sandbox.NoLimit:
 		return failed(run.Work.Type, in, messages.Text(in, "command.limit", ended.Exceeded), output), nil
@@ -203,9 +203,9 @@ func (c Command) judge(ctx context.Context, run Run, ended sandbox.Result, again
 // failedForRoom reports whether a program has failed, and the disk was full. A program says that it
 // could not write in words of its own, if at all; and its time goes on while its output cannot be
 // written. One that went over another limit has failed for that.
-func (r Run) failedForRoom(ctx context.Context, ended sandbox.Result) bool {
+func failedForRoom(ctx context.Context, run Run, ended sandbox.Result) bool {
 	failed := ended.Exceeded == sandbox.TimeLimit || ended.Exceeded == sandbox.NoLimit && ended.ExitCode != 0
-	return failed && r.lackedRoom != nil && r.lackedRoom(ctx)
+	return failed && run.lackedRoom != nil && run.lackedRoom(ctx)
 }
 
 // failed is the result of a run that came to nothing.

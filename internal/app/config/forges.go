@@ -151,7 +151,9 @@ func (c Config) Account(forge task.Forge) Account {
 }
 
 // Is reports whether a login is the account's, or that of the App which acts in its place.
-func (a Account) Is(login string) bool { return task.SameBot(login, a.BotName) || task.SameBot(login, a.App) }
+func (a Account) Is(login string) bool {
+	return task.SameBot(login, a.BotName) || task.SameBot(login, a.App)
+}
 
 // Polling is the section "polling".
 type Polling struct {
