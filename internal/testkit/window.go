@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -115,10 +116,22 @@ func (w *Window) Open(path string) {
 // new element in its place before the mouse is there: then that is clicked.
 func (w *Window) Click(selector string) {
 	w.t.Helper()
+	watch := fmt.Sprintf(`window.clickHit = false;
+		addEventListener("click", (e) => { if (e.target.closest(%s)) window.clickHit = true; }, true)`, strconv.Quote(selector))
 	click := chromedp.ActionFunc(func(ctx context.Context) error {
 		for {
-			err := chromedp.Tasks{chromedp.WaitVisible(selector, chromedp.ByQuery), chromedp.Click(selector, chromedp.ByQuery)}.Do(ctx)
-			if !isGone(err) || ctx.Err() != nil {
+			var missed bool
+			err := chromedp.Tasks{
+				chromedp.WaitVisible(selector, chromedp.ByQuery), chromedp.Evaluate(watch, nil), chromedp.Click(selector, chromedp.ByQuery),
+			}.Do(ctx)
+			if err == nil {
+				// What is added above moves the element away from where it was looked for. A page that is
+				// left has no such value, or does not answer.
+				if chromedp.Evaluate(`window.clickHit === false`, &missed).Do(ctx) != nil {
+					missed = false
+				}
+			}
+			if !missed && !isGone(err) || ctx.Err() != nil {
 				return err
 			}
 		}
