@@ -283,7 +283,8 @@ func TestThreadsAreResolved(t *testing.T) {
 		published bool
 		dealtWith bool
 		fault     dummy.Fault // of resolving
-		late      bool        // somebody says something after the reply
+		answered  bool        // the reply is on the forge before the run says that it is dealt with
+		late      bool        // and somebody says something after it
 		moved     string      // the commit of somebody else that was there when it was to be published
 		lost      bool        // the agent is lost after the publication, and another one goes on
 		resolved  bool
@@ -295,7 +296,9 @@ func TestThreadsAreResolved(t *testing.T) {
 		"nothing was published":         {author: "ann", dealtWith: true},
 		"somebody else has pushed":      {author: "ann", published: true, dealtWith: true, moved: "c9"},
 		"of a stranger":                 {author: "eve", published: true, dealtWith: true},
-		"somebody has spoken since":     {author: "ann", published: true, dealtWith: true, late: true},
+		"of a stranger, answered":       {author: "eve", published: true, dealtWith: true, answered: true},
+		"answered":                      {author: "ann", published: true, dealtWith: true, answered: true, resolved: true},
+		"somebody has spoken since":     {author: "ann", published: true, dealtWith: true, answered: true, late: true},
 		"the forge does not let us":     {author: "ann", published: true, dealtWith: true, fault: dummy.Forbid},
 		"the forge was not there once":  {author: "ann", published: true, dealtWith: true, fault: dummy.Refuse, resolved: true},
 		"the answer of it was not seen": {author: "ann", published: true, dealtWith: true, fault: dummy.Lose, resolved: true},
@@ -326,9 +329,11 @@ func TestThreadsAreResolved(t *testing.T) {
 				}
 				return dummy.None
 			})
-			if test.late { // after the reply and before the resolution
+			if test.answered {
 				o.check(runs.Reply(t.Context(), held, broker.ThreadReply{Name: "1", Text: "Renamed.", Thread: thread.ID}))
 				o.deliver(pull)
+			}
+			if test.late {
 				o.forge.AddReply(pull, thread.ID, "ann", "No, the other one.")
 			}
 			o.check(runs.Reply(t.Context(), held, broker.ThreadReply{Name: "1", Text: "Renamed.", Thread: thread.ID, Resolved: test.dealtWith}))

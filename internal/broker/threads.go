@@ -24,8 +24,8 @@ type ThreadReply struct {
 // that if it is dealt with.
 //
 // A thread is resolved only by a run that has published something to the pull request of the
-// thread, and only if the run may have been given it: somebody who may steer, or we, wrote
-// there. What a run says of other threads is not believed. For example, a reviewer asks in
+// thread, and only if the run may have been given it: we opened it, or somebody who may steer
+// wrote there. What a run says of other threads is not believed. For example, a reviewer asks in
 // thread 7 for another name; the run publishes the commit with it, replies "Renamed." and says
 // that this is dealt with: the reply is posted, and then thread 7 is resolved.
 func (r *Runs) Reply(ctx context.Context, held Lease, reply ThreadReply) error {
@@ -56,9 +56,12 @@ func (r *Runs) mayResolve(ctx context.Context, held Lease, id string) (bool, err
 	if at < 0 {
 		return false, nil
 	}
-	for _, comment := range snapshot.Threads[at].Comments {
+	for n, comment := range snapshot.Threads[at].Comments {
 		if r.options.Own(held.Key.Forge, comment.Author) {
-			return true, nil
+			if n == 0 {
+				return true, nil
+			}
+			continue // our reply, maybe the one of this run, says nothing about whose thread it is
 		}
 		standing, err := r.options.Steering.Of(ctx, snapshot.Item, comment.Author, nil)
 		if err != nil || standing.MaySteer() {
