@@ -14,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/server"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -52,6 +53,7 @@ func (o *setup) startAndFollow(ctx context.Context, c config.Config, i *intervie
 			pull, err := o.followIssue(working, running, i, issue)
 			result.Pull = pull
 			if i.begin == answerOnce {
+				err = errors.Join(err, o.awaitWrites(working, running.Store, issue.Key))
 				rest()
 				stop() // the server as well
 				return err
@@ -75,6 +77,37 @@ func (o *setup) startAndFollow(ctx context.Context, c config.Config, i *intervie
 	}
 	return errors.Join(err, o.print(result))
 }
+
+// pendingWrites are the writes to an item that the forge does not have yet.
+type pendingWrites interface {
+	PendingActions(ctx context.Context, item task.Key) ([]store.Action, error)
+}
+
+// awaitWrites waits until comments and labels of the first issue are on the forge: the server ends
+// after that, and without them the issue would say that the work goes on. A forge that does not
+// answer is not waited for any longer; what is missing there is written when the server runs again.
+func (o *setup) awaitWrites(ctx context.Context, writes pendingWrites, issue task.Key) error {
+	if issue.Number == 0 {
+		return nil
+	}
+	for range writesLooks {
+		pending, err := writes.PendingActions(ctx, issue)
+		if err != nil || len(pending) == 0 {
+			return err
+		}
+		if err := lifecycle.Sleep(ctx, writesPause); err != nil {
+			return err
+		}
+	}
+	o.say("! the forge does not have all comments and labels of the issue yet; they are written when the server runs again")
+	return nil
+}
+
+// How often, and at which interval, is looked whether everything was written.
+const (
+	writesLooks = 150
+	writesPause = 200 * time.Millisecond
+)
 
 // sayHowToGoOn says what runs, once nothing is left to follow.
 func (o *setup) sayHowToGoOn(running site.Instance, i *interview) {

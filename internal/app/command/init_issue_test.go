@@ -1,11 +1,15 @@
 package command
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
+	"github.com/toryo-dev/toryo/internal/app/site"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -43,6 +47,45 @@ func TestInitFirstIssueIsShown(t *testing.T) {
 	n.wantShown("because app.sh:1 is marked TODO", "  | # TODO: greet everybody who comes", "  | Done when", "✓ issue http")
 	if strings.Contains(n.shown.String(), "hunter2") {
 		t.Errorf("what is not in git is shown:\n%s", n.shown.String())
+	}
+}
+
+// slowForge is a list of writes that gets shorter each time that it is read.
+type slowForge struct{ left, looks int }
+
+func (s *slowForge) PendingActions(context.Context, task.Key) ([]store.Action, error) {
+	pending := make([]store.Action, s.left)
+	s.looks++
+	s.left = max(0, s.left-1)
+	return pending, nil
+}
+
+// Before the server is stopped again, the forge has what was written to the first issue.
+func TestInitWaitsForItsWrites(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		left  int
+		says  bool
+		looks int
+	}{
+		"nothing is missing":           {0, false, 1},
+		"the last label is on its way": {3, false, 4},
+		"the forge does not answer":    {10 * writesLooks, true, writesLooks},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var shown strings.Builder
+				slow := &slowForge{left: test.left}
+				o := &setup{Program: site.Program{Stderr: &shown, Stdout: &shown}}
+				if err := o.awaitWrites(t.Context(), slow, task.Key{Number: 1}); err != nil {
+					t.Fatal(err)
+				}
+				if says := strings.Contains(shown.String(), "does not have all comments and labels"); says != test.says || slow.looks != test.looks {
+					t.Errorf("%d looks, and it says %q", slow.looks, shown.String())
+				}
+			})
+		})
 	}
 }
 
