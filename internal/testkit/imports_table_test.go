@@ -54,6 +54,7 @@ var importTable = map[string]row{
 	"review":            {imports: []string{"review/judge", "review/verdicts", "items", "outbox", "store", "forge", "llm", "task"}, parts: true},
 	"web":               {imports: []string{"access", "docsite", "journal", "receipt", "review", "review/judge", "store", "forge", "forge/board", "task"}, tests: []string{"broker", "items", "outbox", "environment", "llm", "phase", "phase/conversation"}},
 	"docsite":           {imports: []string{"docs", "task"}},
+	"owner":             {standardOnly: true},
 	"access":            {imports: []string{"store", "task"}},
 	"access/oidc":       {imports: []string{"access", "task"}},
 	"agent":             {imports: []string{"workdir", "agent/contexts", "agent/progress", "agent/workspace", "notice", "phase", "environment", "review/judge", "wire", "sandbox", "llm", "task"}, parts: true},
@@ -83,7 +84,7 @@ var importTable = map[string]row{
 	"textfmt":          {standardOnly: true},
 	"store":            {imports: []string{"task"}},
 	"store/relational": {imports: []string{"store", "task"}},
-	"store/sqlite":     {imports: []string{"store", "store/relational", "task"}},
+	"store/sqlite":     {imports: []string{"owner", "store", "store/relational", "task"}},
 	"store/postgres":   {imports: []string{"store", "store/relational", "task"}},
 	"store/storetest":  {imports: []string{"store", "task"}, testing: true},
 

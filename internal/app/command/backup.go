@@ -12,6 +12,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/backup"
+	"github.com/toryo-dev/toryo/internal/owner"
 	"github.com/toryo-dev/toryo/internal/store"
 )
 
@@ -122,7 +123,7 @@ func (o *backupOptions) restore(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	if err := site.GiveToOwner(loaded.DataDir, "."); err != nil {
+	if err := owner.GiveTree(loaded.DataDir, "."); err != nil {
 		return err
 	}
 	lines := []string{

@@ -291,7 +291,10 @@ func (w *work) writeConfig() error {
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%s: %s", w.ConfigFile, strings.Join(changed, ", "))
+	what := w.ConfigFile
+	if len(changed) > 0 {
+		what += ": " + strings.Join(changed, ", ")
+	}
 	return w.do(what, func() error {
 		if err := WriteWhole(w.ConfigFile, edited, modeOf(w.ConfigFile, 0o644)); err != nil {
 			return task.Wrap(task.Conflict, err, "cannot write "+w.ConfigFile).WithHint("let the user that runs this write to its folder, or choose another file with --config")

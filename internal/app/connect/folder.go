@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/toryo-dev/toryo/internal/owner"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -87,8 +88,16 @@ func (f folder) makeIn(name string) (folder, error) {
 	if err != nil {
 		return in, err
 	}
-	giveToOwner(self, f.root)
-	return in, self.Close()
+	return in, errors.Join(f.give(self), self.Close())
+}
+
+// give gives what root has made in the folder to the owner of the folder.
+func (f folder) give(made *os.File) error {
+	in, err := f.root.Stat(".")
+	if err == nil {
+		owner.Give(made, in)
+	}
+	return err
 }
 
 // makeFolder makes a folder, unless it is there, and opens it.
@@ -160,8 +169,10 @@ func (f folder) write(name string, content []byte) (err error) {
 			err = errors.Join(err, f.root.Remove(draft))
 		}
 	}()
-	giveToOwner(file, f.root)
-	_, err = file.Write(content)
+	err = f.give(file)
+	if err == nil {
+		_, err = file.Write(content)
+	}
 	err = errors.Join(err, file.Sync(), file.Close())
 	if err != nil {
 		return err

@@ -13,12 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toryo-dev/toryo/internal/owner"
 	"github.com/toryo-dev/toryo/internal/task"
 )
-
-// Root may connect an installation whose server runs as another user: that of a package does.
-// What it makes has to be readable there. Root may lack the right to give files away, as in a
-// container without capabilities: then the server says that it cannot read them.
 
 // keepOwner gives a new file to the owner of the one that it is about to replace, or else of the
 // folder that it is in. Who is not root can keep the group, if it is one of theirs.
@@ -31,28 +28,12 @@ func keepOwner(draft *os.File, path string) {
 	if err != nil {
 		return
 	}
-	owner, is := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !is:
-	case root:
-		_ = draft.Chown(int(owner.Uid), int(owner.Gid)) // see above
-	default:
-		_ = draft.Chown(-1, int(owner.Gid))
-	}
-}
-
-// giveToOwner gives a new file or folder to the owner of the folder that it is in. Both are opened
-// before: that owner could put a link in its place.
-func giveToOwner(made *os.File, in *os.Root) {
-	if os.Geteuid() != 0 {
+	if root {
+		owner.Give(draft, info)
 		return
 	}
-	info, err := in.Stat(".")
-	if err != nil {
-		return
-	}
-	if owner, is := info.Sys().(*syscall.Stat_t); is {
-		_ = made.Chown(int(owner.Uid), int(owner.Gid)) // see above
+	if _, gid, known := owner.Of(info); known {
+		_ = draft.Chown(-1, gid)
 	}
 }
 
@@ -63,9 +44,9 @@ func ownedAs(one fs.FileInfo, in *os.Root) bool {
 	if err != nil {
 		return false
 	}
-	is, known := one.Sys().(*syscall.Stat_t)
-	owner, also := info.Sys().(*syscall.Stat_t)
-	return known && also && (is.Uid == owner.Uid || int(is.Uid) == os.Geteuid())
+	is, _, known := owner.Of(one)
+	wanted, _, also := owner.Of(info)
+	return known && also && (is == wanted || is == os.Geteuid())
 }
 
 // account is the user whose folder it is, with the groups that it is in.
@@ -80,12 +61,12 @@ func accountOf(folder string) (account, error) {
 	if err != nil {
 		return account{}, err
 	}
-	owner, is := info.Sys().(*syscall.Stat_t)
+	stat, is := info.Sys().(*syscall.Stat_t)
 	if !is {
 		return account{}, errors.ErrUnsupported
 	}
-	id := strconv.FormatUint(uint64(owner.Uid), 10)
-	found := account{Credential: syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}, name: "#" + id, home: folder} // as sudo -u takes it
+	id := strconv.FormatUint(uint64(stat.Uid), 10)
+	found := account{Credential: syscall.Credential{Uid: stat.Uid, Gid: stat.Gid}, name: "#" + id, home: folder} // as sudo -u takes it
 	known, err := user.LookupId(id)
 	if err != nil {
 		return found, nil //nolint:nilerr // files may belong to nobody who is known
@@ -108,32 +89,32 @@ func OtherOwner(folder string) string {
 	if os.Geteuid() != 0 {
 		return ""
 	}
-	owner, err := accountOf(folder)
-	if err != nil || owner.Uid == 0 {
+	found, err := accountOf(folder)
+	if err != nil || found.Uid == 0 {
 		return ""
 	}
-	return owner.name
+	return found.name
 }
 
 // OwnerReads reports whether the user whose folder it is can read a file that root can. The system
 // is asked as that user: modes of all folders above and access lists count too.
 func OwnerReads(ctx context.Context, folder, file string) bool {
-	owner, err := accountOf(folder)
+	found, err := accountOf(folder)
 	if err != nil {
 		return false
 	}
 	command := exec.CommandContext(ctx, "test", "-r", file)
 	command.Dir = "/"
-	command.SysProcAttr = &syscall.SysProcAttr{Credential: &owner.Credential}
+	command.SysProcAttr = &syscall.SysProcAttr{Credential: &found.Credential}
 	return command.Run() == nil
 }
 
 // BecomeOwner makes this process, which root runs, one of the user whose folder it is. There is no
 // way back. What it starts finds itself in that folder, with the home of that user.
 func BecomeOwner(folder string) error {
-	owner, err := accountOf(folder)
+	found, err := accountOf(folder)
 	if err == nil {
-		err = owner.become()
+		err = found.become()
 	}
 	if err != nil {
 		return task.Wrap(task.NotReady, err, "this process cannot become one of the owner of "+folder).WithHint("start the server as that user")
@@ -143,7 +124,7 @@ func BecomeOwner(folder string) error {
 			return err
 		}
 	}
-	return errors.Join(os.Setenv("HOME", owner.home), os.Setenv("USER", owner.name), os.Setenv("LOGNAME", owner.name), os.Chdir(folder))
+	return errors.Join(os.Setenv("HOME", found.home), os.Setenv("USER", found.name), os.Setenv("LOGNAME", found.name), os.Chdir(folder))
 }
 
 // become changes the user and the groups of all threads. The kernel then hides the process from its

@@ -1,7 +1,6 @@
 package connect_test
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/app/connect"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // Root connects an installation whose server runs as another user: what is in the data directory
@@ -38,24 +38,7 @@ func TestRootGivesWhatItMakesToTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.apply()
-	seen := 0
-	err := filepath.WalkDir(data, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		seen++
-		if is := info.Sys().(*syscall.Stat_t); is.Uid != server || is.Gid != server {
-			t.Errorf("%s belongs to %d:%d", path, is.Uid, is.Gid)
-		}
-		return nil
-	})
-	if err != nil || seen < 5 {
-		t.Errorf("%d files and folders were seen: %v", seen, err)
-	}
+	testkit.WantOwner(t, data, server, 5)
 	info, err := os.Stat(h.file())
 	if err != nil {
 		t.Fatal(err)

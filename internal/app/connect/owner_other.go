@@ -13,9 +13,6 @@ import (
 // keepOwner does nothing here: servers that run as another user are those of packages for Linux.
 func keepOwner(*os.File, string) {}
 
-// giveToOwner does nothing here either.
-func giveToOwner(*os.File, *os.Root) {}
-
 // ownedAs is asked where root gives files to others.
 func ownedAs(fs.FileInfo, *os.Root) bool { return true }
 

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 )
@@ -44,6 +45,19 @@ func (a *app) lacking(account config.Account) *Finding {
 		return nil
 	}
 	return finding
+}
+
+// appSuffix is what GitHub puts behind the name of an App where it shows what the App did.
+const appSuffix = "[bot]"
+
+// cannotBeAssigned is a finding about a bot_name that is the App's own.
+func (a *app) cannotBeAssigned(account config.Account) Finding {
+	return Finding{
+		Name: string(account.Forge), Status: Warning,
+		Found: fmt.Sprintf("bot_name is %s, but GitHub lets nobody assign an App", account.BotName),
+		Hint: fmt.Sprintf("set github.bot_name to an account that people can assign, such as one that you make for it, and github.app_name to %s",
+			strings.TrimSuffix(account.BotName, appSuffix)),
+	}
 }
 
 // answered says what a status means that GitHub gives the App itself, or nothing.

@@ -156,9 +156,11 @@ func (s forgeSurvey) whoWeAre(ctx context.Context, reader forge.Reader) Finding 
 			Hint: fmt.Sprintf("set %s.bot_name to %s, or use the token of %s", name, login, s.account.BotName),
 		}
 		if s.app != nil {
-			finding.Hint = "set github.app_name to " + strings.TrimSuffix(login, "[bot]")
+			finding.Hint = "set github.app_name to " + strings.TrimSuffix(login, appSuffix)
 		}
 		return finding
+	case s.app != nil && strings.HasSuffix(s.account.BotName, appSuffix):
+		return s.app.cannotBeAssigned(s.account)
 	}
 	return Finding{Name: name, Status: OK, Found: fmt.Sprintf("%s knows us as %s", s.account.URL, login)}
 }

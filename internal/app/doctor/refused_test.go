@@ -128,6 +128,15 @@ func TestAppThatGitHubRefuses(t *testing.T) {
 	}
 }
 
+// An App cannot be assigned. Whoever named it as the bot would wait for ever.
+func TestAppThatIsToBeAssigned(t *testing.T) {
+	t.Parallel()
+	got := appAt(t, map[string]http.HandlerFunc{"/app": func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"id":4711,"slug":"toryo-app"}`)
+	}})
+	want(t, got, "github", doctor.Warning, "bot_name is toryo-app[bot]", "lets nobody assign an App", "github.app_name to toryo-app")
+}
+
 // What is missing of an App is said in its own terms too.
 func TestAppThatIsNotFullyConfigured(t *testing.T) {
 	t.Parallel()

@@ -36,20 +36,3 @@ func Network() string {
 	}
 	return "boot " + strings.TrimSpace(string(boot)) + " " + space
 }
-
-// giveToOwner gives a folder that root has made to the owner of the one that it is in.
-// Commands of root work in the folder of a server that runs as another user, which has to
-// register there too. Root may lack the right to do so, as in a container without
-// capabilities: then the server says that it cannot use the folder.
-func giveToOwner(folder, parent *os.Root) {
-	if os.Geteuid() != 0 {
-		return
-	}
-	info, err := parent.Stat(".")
-	if err != nil {
-		return
-	}
-	if owner, is := info.Sys().(*syscall.Stat_t); is {
-		_ = folder.Chown(".", int(owner.Uid), int(owner.Gid)) // see above
-	}
-}

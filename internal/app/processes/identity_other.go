@@ -16,6 +16,3 @@ func Network() string {
 	}
 	return "machine " + name
 }
-
-// giveToOwner gives a folder to the owner of the one that it is in, where that is known.
-func giveToOwner(*os.Root, *os.Root) {}

@@ -25,6 +25,8 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/google/uuid"
+
+	"github.com/toryo-dev/toryo/internal/owner"
 )
 
 // Process is this process as it is registered in a folder.
@@ -70,10 +72,27 @@ func openFolder(path string) (*os.Root, error) {
 		return nil, err
 	}
 	folder, err := parent.OpenRoot(filepath.Base(path))
-	if err == nil {
-		giveToOwner(folder, parent)
+	if err != nil {
+		return nil, err
 	}
-	return folder, err
+	if err := giveToOwner(folder, parent); err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	return folder, nil
+}
+
+// giveToOwner gives the folder to the owner of the one that it is in, who has to register there too.
+func giveToOwner(folder, parent *os.Root) error {
+	in, err := parent.Stat(".")
+	if err != nil {
+		return err
+	}
+	self, err := folder.Open(".")
+	if err != nil {
+		return err
+	}
+	owner.Give(self, in)
+	return self.Close()
 }
 
 // register locks the file before it has its name, so that nobody sees one that is

@@ -15,6 +15,7 @@ import (
 	"github.com/gofrs/flock"
 	_ "modernc.org/sqlite" // the driver
 
+	"github.com/toryo-dev/toryo/internal/owner"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/relational"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -205,8 +206,11 @@ func create(path string) error {
 	if err != nil {
 		return err
 	}
-	giveToOwner(file)
-	return file.Close()
+	folder, err := os.Stat(filepath.Dir(path))
+	if err == nil {
+		owner.Give(file, folder)
+	}
+	return errors.Join(err, file.Close())
 }
 
 // writer makes the one connection that writes. It waits for its turn when it

@@ -18,6 +18,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/forge"
 	forgeboard "github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/owner"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -67,7 +68,7 @@ func (o *onBoard) openBoard(ctx context.Context, missing cli.OnMissing, do func(
 		if err != nil {
 			return err
 		}
-		return errors.Join(do(opened), site.GiveToOwner(loaded.DataDir, site.BoardFolder))
+		return errors.Join(do(opened), owner.GiveTree(loaded.DataDir, site.BoardFolder))
 	})
 }
 

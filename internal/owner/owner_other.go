@@ -1,0 +1,14 @@
+//go:build !linux
+
+package owner
+
+import (
+	"io/fs"
+	"os"
+)
+
+// Give does nothing here.
+func Give(*os.File, fs.FileInfo) {}
+
+// GiveTree does nothing here.
+func GiveTree(string, ...string) error { return nil }
