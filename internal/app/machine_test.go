@@ -144,18 +144,32 @@ func TestCommandsWithoutTheMachineFile(t *testing.T) {
 	for want, args := range map[task.Code][]string{
 		task.Usage:       {"run", "--data", "x"},
 		task.Unavailable: {"tasks", "list", "--server", elsewhere},
-		task.BadConfig:   {"llm", "try", "hello"},
 	} {
 		if code, _, said := toryo(t, []string{"TORYO_TOKEN=x"}, args...); code != want.Info().Exit || strings.Contains(said, machine.File) {
 			t.Errorf("%v: exit %d, want %s: %s", args, code, want, said)
 		}
 		nothingHere(t, args)
 	}
-	for _, args := range []string{"run", "llm try", "env detect", "env setup"} {
+	for _, args := range []string{"run", "env detect", "env setup"} {
 		if said := mustRun(t, nil, append(strings.Fields(args), "--help")...); strings.Contains(said, machine.File) {
 			t.Errorf("toryo %s --help names %s", args, machine.File)
 		}
 	}
+}
+
+// The configured model is that of the machine where nobody has named another.
+//
+//nolint:paralleltest // it changes the folder and the place of the machine
+func TestTheModelOfTheMachineIsTried(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "script.yaml")
+	if err := os.WriteFile(script, []byte("model: ours\nrules:\n  - name: anything\n    answer: {text: \"well, yes\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	onMachine(t, "llm: {provider: script, script: "+script+"}\n")
+	if said := mustRun(t, nil, "llm", "try", "hello"); !strings.Contains(said, "well, yes") {
+		t.Errorf("it says %s", said)
+	}
+	nothingHere(t, []string{"llm", "try"})
 }
 
 // The URL of the database is a secret too. Who needs no database does without.

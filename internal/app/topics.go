@@ -60,7 +60,7 @@ func machineTopic() string {
 		return ""
 	}
 	return `, or else
-` + config.Machine.File + `. That is of the server of the machine: toryo run, toryo llm try, toryo env and commands
+` + config.Machine.File + `. That is of the server of the machine: toryo run, toryo env and commands
 with --server do without it. Others fail if this user may not read it`
 }
 

@@ -50,7 +50,6 @@ and the time that it took. The call is not counted against the budget.`,
 			return o.run(c.Context(), prompt)
 		},
 	}
-	o.settings.Own()
 	o.settings.Bind(c)
 	c.Flags().StringVar(&o.modelFor, "model-for", "", "ask the model for this `NAME` of llm_overrides: a phase, "+strings.Join(namedModels, ", ")+" or a role")
 	return c

@@ -106,7 +106,11 @@ func TestOnGiteaPackage(t *testing.T) {
 	flags := m.prepare()
 	began = time.Now()
 	said := m.setUp(append(flags, "--first-issue", "yes", "--start", "once")...)
-	t.Logf("installing took %.1f s, and toryo init with %d answers %.1f s, from nothing to the pull request", installation.Seconds(), len(flags)/2+3, time.Since(began).Seconds())
+	answers := len(flags)/2 + 3 // each flag has a value; --yes, --first-issue and --start
+	t.Logf("installing took %.1f s, and toryo init with %d answers %.1f s, from nothing to the pull request", installation.Seconds(), answers, time.Since(began).Seconds())
+	if answers >= 15 {
+		t.Errorf("%d answers are needed: %q", answers, flags)
+	}
 	if said.Config != packagedConfig || said.Data != packagedData || said.Bot != m.on.bot {
 		t.Errorf("the summary is %+v", said)
 	}
