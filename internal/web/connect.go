@@ -60,8 +60,8 @@ type Connections struct {
 	Service string
 	// ReadOnly says why the file cannot be changed here, and what to do; empty if it can.
 	ReadOnly string
-	Forges  []ForgeConnection
-	Models  []ModelConnection
+	Forges   []ForgeConnection
+	Models   []ModelConnection
 }
 
 // ForgeConnection is a sort of forge, and what is known of the one that is connected.

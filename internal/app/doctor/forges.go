@@ -290,7 +290,11 @@ func isWell(finding Finding) int {
 // failure is the finding about a repository that cannot be looked at.
 func failure(err error) Finding {
 	found, hint := explained(err, "see docs/forges.md for what the bot needs")
-	return Finding{Status: cmp.Or(severity[task.CodeOf(err)], Warning), Found: found, Hint: hint}
+	finding := Finding{Status: cmp.Or(severity[task.CodeOf(err)], Warning), Found: found, Hint: hint}
+	if finding.Status == Missing {
+		finding.Command = setUp
+	}
+	return finding
 }
 
 // severity is how serious it is that a repository cannot be looked at; a warning otherwise.

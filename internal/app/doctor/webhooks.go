@@ -83,7 +83,7 @@ func webhooksOf(report items.WebhookReport) Finding {
 		finding.Hint = "enable " + strings.Join(none, ", ") + " in the webhook, unless they are"
 	}
 	if len(missed) > 0 {
-		finding.Status = Warning
+		finding.Status, finding.Command = Warning, setUp
 		finding.Hint = "enable " + strings.Join(append(missed, none...), ", ") + " in the webhook, and look there whether its deliveries arrive"
 	}
 	finding.Found = strings.Join(parts, "; ")
