@@ -240,6 +240,13 @@ func TestTheDataOfTheMachine(t *testing.T) {
 		if !strings.Contains(said, machine.Data) || wrong != "" {
 			t.Errorf("%s: doctor says %s and %s", test.name, said, wrong)
 		}
+		as := "$ toryo init --config "
+		if os.Geteuid() != 0 {
+			as = "$ sudo toryo init --config "
+		}
+		if test.folder == elsewhere && !strings.Contains(said, as) {
+			t.Errorf("%s: the command of doctor is not for this installation:\n%s", test.name, said)
+		}
 	}
 	if _, err := os.Stat(filepath.Join(filepath.Dir(machine.File), "data")); !os.IsNotExist(err) {
 		t.Errorf("a second installation is there: %v", err)

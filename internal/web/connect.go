@@ -56,8 +56,12 @@ type Connections struct {
 	// Restart is the command that starts the server with what the file says now; empty if it
 	// was started with that.
 	Restart string
-	Forges  []ForgeConnection
-	Models  []ModelConnection
+	// Service is the service of systemd that does so in place of the command; else empty.
+	Service string
+	// ReadOnly says why the file cannot be changed here, and what to do; empty if it can.
+	ReadOnly string
+	Forges   []ForgeConnection
+	Models   []ModelConnection
 }
 
 // ForgeConnection is a sort of forge, and what is known of the one that is connected.

@@ -95,7 +95,7 @@ func (c *connections) FinishApp(_ context.Context, form AppForm, code string) (u
 func connectable() *connections {
 	at := time.Date(2031, 5, 6, 12, 0, 0, 0, time.UTC)
 	return &connections{shown: Connections{
-		File: "/etc/toryo/toryo.yaml", Restart: "toryo up --config /etc/toryo/toryo.yaml",
+		File: "/etc/toryo/toryo.yaml", Restart: "toryo up --config /etc/toryo/toryo.yaml", Service: "toryo-up", ReadOnly: "the folder is read-only: run sudo toryo init",
 		Forges: []ForgeConnection{
 			{Forge: task.GitHub, Title: "GitHub", URL: "https://github.com", TokenPage: "https://github.com/settings", Credential: Origin{Kind: "none"}, Remaining: -1},
 			{
@@ -132,7 +132,7 @@ func TestConnectPage(t *testing.T) {
 	root := h.visitor(t, "root")
 	for language, wanted := range map[string][]string{
 		"en": {
-			"toryo up --config /etc/toryo/toryo.yaml", "systemctl restart toryo", "https://git.example.com", "<strong>somebody</strong>", "the configuration says toryo-bot",
+			"Run: <code>sudo systemctl restart toryo-up</code>", "Nothing can be connected here: the folder is read-only: run sudo toryo init.", "https://git.example.com", "<strong>somebody</strong>", "the configuration says toryo-bot",
 			"/var/lib/toryo/secrets/gitea-token", "gitea.owner: team", "https://toryo.example.com/webhooks/gitea", "77 requests left until", "status 403 Forbidden", "1200 requests since the start",
 			"team/&lt;app&gt;", "Missing rights: 1", "push branches", "403 &lt;b&gt;Forbidden&lt;/b&gt;", "the scope write:repository", ">unknown<", "issue_label",
 			"Issue Comment", "<td>41</td>", "labels of team/app", "left out", "some-model", "another-model", "for planning", "ANTHROPIC_API_KEY", "does not work", "see the key",

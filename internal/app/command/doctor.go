@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,6 +68,7 @@ func (o examination) run(ctx context.Context) error {
 		surveys = append(surveys, func(ctx context.Context) []doctor.Finding { return serverFindings(ctx, loaded) })
 	}
 	findings := append([]doctor.Finding{doctor.Configuration(file, report)}, doctor.Explore(ctx, surveys)...)
+	doctor.ForInstallation(findings, o.placeFlags(file), config.IsMachineFile(file) && os.Geteuid() > 0)
 	if err := o.print(findings); err != nil {
 		return err
 	}
@@ -74,6 +76,17 @@ func (o examination) run(ctx context.Context) error {
 		return task.Wrap(task.NotReady, cli.ErrReported, "something that Toryo needs is missing")
 	}
 	return nil
+}
+
+// placeFlags are the flags by which another command finds the same installation.
+func (o examination) placeFlags(file string) (flags string) {
+	if full, err := filepath.Abs(file); err == nil && file != "" && file != cli.DefaultFile {
+		flags = " --config " + site.Quoted(full)
+	}
+	if data := o.settings.Given()[cli.DataFlag.Key]; data != "" {
+		flags += " --data " + site.Quoted(data)
+	}
+	return flags
 }
 
 // machine looks at what server and agent need of a machine.

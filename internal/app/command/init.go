@@ -59,6 +59,16 @@ const (
 	answerNone  = "none"
 )
 
+// fewValues are those of the flags that have a few.
+var fewValues = map[string][]string{
+	"forge":       {"gitea", "github", "gitlab", "board"},
+	"provider":    {"anthropic", "openai", "gemini", "script", answerNone},
+	"sandbox":     {"auto", "docker", "bubblewrap", "kubernetes", "landlock"}, // the configuration checks these
+	"webhook":     {answerAuto, answerYes, answerNo},
+	"first-issue": {answerOffer, answerYes, answerNo},
+	"start":       {answerYes, answerNo, answerOnce},
+}
+
 // Init is the command toryo init.
 func Init(p site.Program) *cobra.Command {
 	o := setup{
@@ -115,9 +125,12 @@ func (o *setup) bind(c *cobra.Command) {
 	flags.StringVar(&o.modelKeyFile, "model-key-file", "", "`FILE` with the key of the model, or - for standard input")
 	flags.StringVar(&o.sandbox, "sandbox", "", "auto, docker, bubblewrap, kubernetes or landlock")
 	flags.StringVar(&o.publicURL, "public-url", "", "where people and the forge reach the server (`URL`)")
-	flags.StringVar(&o.webhook, "webhook", answerAuto, "auto creates webhooks where the forge can reach the server; no leaves them out")
+	flags.StringVar(&o.webhook, "webhook", answerAuto, "auto (asked on a terminal) and yes create webhooks where the forge can reach the server; no leaves them out")
 	flags.StringVar(&o.firstIssue, "first-issue", answerOffer, "offer (on a terminal), yes or no")
 	flags.StringVar(&o.start, "start", "", "run the server at the end: yes, no, or once, until the first issue has its pull request (default: asked, and no where nobody is asked)")
+	for name, values := range fewValues {
+		cli.CompleteFlag(c, name, values...)
+	}
 	flags.BoolVar(&o.yes, "yes", false, "take the default of every question that has no flag")
 	flags.BoolVar(&o.remove, "remove", false, "undo what toryo init did")
 	flags.BoolVar(&o.local, "local", false, "with --remove: leave webhooks and labels on the forge, which need not answer then")
@@ -297,17 +310,10 @@ func chooseSandbox(c config.Config, kind string) doctor.Choose {
 
 // checkFlags refuses values that no question would take.
 func (o *setup) checkFlags() error {
-	for _, flag := range []struct {
-		name, value string
-		allowed     []string
-	}{
-		{"forge", o.forge, []string{"", "gitea", "github", "gitlab", "board"}},
-		{"provider", o.provider, []string{"", "anthropic", "openai", "gemini", "script", answerNone}},
-		{"webhook", o.webhook, []string{answerAuto, answerNo}},
-		{"first-issue", o.firstIssue, []string{answerOffer, answerYes, answerNo}},
-		{"start", o.start, []string{"", answerYes, answerNo, answerOnce}},
+	for _, flag := range []struct{ name, value string }{
+		{"forge", o.forge}, {"provider", o.provider}, {"webhook", o.webhook}, {"first-issue", o.firstIssue}, {"start", o.start},
 	} {
-		if err := oneOf(flag.value, flag.allowed); err != nil {
+		if err := oneOf(flag.value, fewValues[flag.name]); err != nil && flag.value != "" {
 			return task.Errorf(task.Usage, "--%s: %v", flag.name, err)
 		}
 	}
@@ -323,7 +329,7 @@ func (o *setup) checkFlags() error {
 // installer applies answers.
 func (o *setup) installer(at place, report func(connect.Step)) *connect.Installer {
 	return &connect.Installer{
-		ConfigFile: at.file, DataDir: at.data, Environ: o.Environ, Overrides: at.over, Random: rand.Reader, DryRun: o.dryRun, Local: o.local, Report: report,
+		ConfigFile: at.file, DataDir: at.data, Addr: at.loaded.Server.Addr, Environ: o.Environ, Overrides: at.over, Random: rand.Reader, DryRun: o.dryRun, Local: o.local, Report: report,
 		Receive: connect.ListenAt(at.loaded.Server.Addr, at.loaded.Server.TLSCertFile, at.loaded.Server.TLSKeyFile), Wait: o.wait,
 		Open: o.opener(at.loaded), Shared: at.loaded.Database.Driver == "postgres",
 		Import: func(ctx context.Context, name, source string) (bool, error) {
@@ -352,6 +358,18 @@ func importToBoard(ctx context.Context, at place, name, source string) (made boo
 	return err == nil, err
 }
 
+// again is how a person calls toryo init for the same installation.
+func (o *setup) again(at place, flags string) string {
+	as, named := "", ""
+	if config.IsMachineFile(at.file) {
+		as = "sudo "
+	}
+	if at.named {
+		named = " --config " + site.Quoted(at.file)
+	}
+	return as + "toryo init " + flags + named
+}
+
 // undo is toryo init --remove.
 func (o *setup) undo(ctx context.Context, at place) error {
 	steps := &stepList{setup: o}
@@ -362,7 +380,7 @@ func (o *setup) undo(ctx context.Context, at place) error {
 	}
 	if err := o.installer(at, steps.add).Remove(ctx); err != nil {
 		if task.CodeOf(err) == task.Unavailable && ctx.Err() == nil {
-			o.say("! toryo init --remove --local undoes the rest without the forge, if that does not come back.")
+			o.say("! %s undoes the rest without the forge, if that does not come back.", o.again(at, "--remove --local"))
 		}
 		return halfDone(ctx, err)
 	}

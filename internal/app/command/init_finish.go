@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -200,7 +199,7 @@ func (i *interview) askStart(ctx context.Context) error {
 	case i.start == answerOnce && i.busy:
 		return task.Errorf(task.AddressInUse, "a server runs at %s already", i.at.loaded.Server.Addr).WithHint("stop it, or leave out --start")
 	case i.busy:
-		i.say("  ! A server runs at %s: stop it and start it again, so that it reads the new configuration.", i.at.loaded.Server.Addr)
+		i.say("  ! A server runs at %s. Start it again afterwards, so that it reads the new configuration: %s", i.at.loaded.Server.Addr, i.howToRestart())
 		return nil
 	case i.start == "" && !i.canAsk():
 		return nil
@@ -324,6 +323,7 @@ func (o *setup) carryOn(ctx context.Context, i *interview) error {
 		o.say("! %s", warning)
 		result.Warnings = append(result.Warnings, warning.String())
 	}
+	i.sayVariables()
 	var issue forge.Item
 	if i.suggest != nil {
 		var err error
@@ -339,13 +339,35 @@ func (o *setup) carryOn(ctx context.Context, i *interview) error {
 	return o.startAndFollow(ctx, loaded, i, issue, result)
 }
 
-// systemdFolder is there where systemd manages services.
-const systemdFolder = "/run/systemd/system"
+// sayVariables names what leads this command to forge and model through a proxy or by a private
+// authority, and what the services of the package do not have.
+func (i *interview) sayVariables() {
+	var names []string
+	for _, name := range []string{
+		"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO",
+	} {
+		if i.Variable(name) != "" {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 && config.HasServices(i.at.file) {
+		i.say("! The service does not have %s of this shell: sudo systemctl edit toryo-up, and below [Service] a line Environment=NAME=VALUE for each.", strings.Join(names, ", "))
+	}
+}
+
+// howToRestart is how a server that runs is started again. Of the services of the package the one
+// that runs is: toryo-up, or toryo without an agent.
+func (i *interview) howToRestart() string {
+	if config.HasServices(i.at.file) {
+		return "sudo systemctl try-restart toryo-up toryo"
+	}
+	return "stop it, then " + i.command("up")
+}
 
 // howToStart is how the server is started with an agent: also by the service of the package, where
 // that is what was connected.
 func (i *interview) howToStart() string {
-	if _, err := os.Stat(systemdFolder); err == nil && i.owned != "" && config.IsMachineFile(i.at.file) {
+	if i.owned != "" && config.HasServices(i.at.file) {
 		return "sudo systemctl enable --now toryo-up, which is a service, or " + i.command("up")
 	}
 	return i.command("up")

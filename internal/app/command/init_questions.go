@@ -391,6 +391,9 @@ func (i *interview) askWebhook(ctx context.Context) error {
 		i.say("  ! No webhooks: the bot may not create them. %s", polled)
 		return nil
 	}
+	if alone := connect.ListensAlone(i.at.loaded.Server.Addr, i.answers.HookBase); alone != "" {
+		i.say("  ! For webhooks: %s.", alone)
+	}
 	answer, err := i.answer(ctx, initQuestion{
 		text: "Create webhooks, so that changes are seen at once (yes or no)", flag: "webhook", usual: answerYes, given: i.autoWebhook(), check: isYesOrNo,
 	})
@@ -398,9 +401,9 @@ func (i *interview) askWebhook(ctx context.Context) error {
 	return err
 }
 
-// autoWebhook is the answer where nobody is asked: --webhook has a default.
+// autoWebhook is the answer where nobody is asked: it was given, or --webhook has its default.
 func (i *interview) autoWebhook() string {
-	if i.terminal == nil {
+	if i.terminal == nil || i.webhook == answerYes {
 		return answerYes
 	}
 	return ""

@@ -347,6 +347,28 @@ func TestInitShowsNoEscapes(t *testing.T) {
 	}
 }
 
+// A person with all flags is not asked about webhooks.
+func TestInitWebhookByFlag(t *testing.T) {
+	t.Parallel()
+	n := newNewcomer(t)
+	if err := n.run([]string{"yes"}, n.flags("--webhook", "yes", "--start", "no", "--first-issue", "no")...); err != nil {
+		t.Fatalf("%v\n%s", err, n.shown.String())
+	}
+	if n.asked != 1 || len(n.forge.HookURLs("team/app")) != 1 { // whether to go ahead
+		t.Errorf("%d questions were asked, and the webhooks are %v", n.asked, n.forge.HookURLs("team/app"))
+	}
+}
+
+// Before a webhook is made, who listens for this machine alone reads what has to be there.
+func TestInitThatListensAlone(t *testing.T) {
+	t.Parallel()
+	n := newNewcomer(t)
+	if err := n.run(nil, n.flags("--public-url", "http://192.0.2.2:33750", "--dry-run")...); err != nil {
+		t.Fatalf("%v\n%s", err, n.shown.String())
+	}
+	n.wantShown("! For webhooks: the server listens on "+n.addr+" only", "let a reverse proxy pass http://192.0.2.2:33750 on to it")
+}
+
 // With --yes nobody is asked, also on a terminal: no server is started, and no issue is opened.
 func TestInitYesOnATerminal(t *testing.T) {
 	t.Parallel()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/app/cli"
+	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -84,6 +85,9 @@ func startedWith(started site.Started, name string) site.Started {
 	started.Command, started.OwnAgent = "toryo serve", name == "up"
 	if started.OwnAgent {
 		started.Command = "toryo up"
+	}
+	if config.HasServices(started.File) {
+		started.Service = map[bool]string{true: "toryo-up", false: "toryo"}[started.OwnAgent]
 	}
 	started.Command += " --config " + site.Quoted(started.File)
 	for _, flag := range []cli.Flag{cli.DataFlag, cli.AddrFlag, parallelFlag} {

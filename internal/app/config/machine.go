@@ -6,11 +6,21 @@ import (
 )
 
 // MachinePlace is where the server of a machine has its configuration, and its data unless the
-// configuration says otherwise. Both are empty where there is no such place.
-type MachinePlace struct{ File, Data string }
+// configuration says otherwise. Both are empty where there is no such place. Systemd is a folder that
+// is there where systemd manages services.
+type MachinePlace struct{ File, Data, Systemd string }
 
 // Machine is that place of this machine. Only tests change it.
-var Machine = MachinePlace{File: machineFile, Data: machineData}
+var Machine = MachinePlace{File: machineFile, Data: machineData, Systemd: "/run/systemd/system"}
+
+// HasServices reports whether services of a package run the server of a configuration file.
+func HasServices(file string) bool {
+	if !IsMachineFile(file) {
+		return false
+	}
+	_, err := os.Stat(Machine.Systemd)
+	return err == nil
+}
 
 // IsMachineFile reports whether a file is the configuration of the machine, however it is named.
 func IsMachineFile(file string) bool {

@@ -41,6 +41,7 @@ const (
 type Installer struct {
 	ConfigFile string
 	DataDir    string
+	Addr       string // at which the server listens
 	Environ    []string
 	Overrides  map[string]string // values of flags that go over the configuration
 	Open       Opener

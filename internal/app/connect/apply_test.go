@@ -384,6 +384,34 @@ func TestAWebhookThatDoesNotArrive(t *testing.T) {
 	h.wantStep("delivery", connect.LeftOut, "polling")
 }
 
+// Where the server listens for its own machine only, that is what is said first: no setting of a
+// forge helps there.
+func TestAWebhookToAServerThatListensAlone(t *testing.T) {
+	t.Parallel()
+	h := newInstallation(t)
+	h.forge.Silent = true
+	impatient := h.installer()
+	impatient.Wait, impatient.Addr = time.Millisecond, h.addr
+	answers := h.answers()
+	answers.HookBase, answers.PublicURL = "http://192.0.2.2:33750", "http://192.0.2.2:33750"
+	if err := impatient.Apply(t.Context(), answers); err != nil {
+		t.Fatal(err)
+	}
+	h.wantStep("delivery", connect.LeftOut, "; the server listens on "+h.addr+" only, which no other machine reaches: let a reverse proxy pass http://192.0.2.2:33750 on to it")
+	for _, other := range []struct{ addr, public string }{
+		{"127.0.0.1:1", "http://127.0.0.1:1"}, {":1", "http://192.0.2.2:1"}, {"0.0.0.0:1", "http://192.0.2.2:1"}, {"192.0.2.2:1", "http://192.0.2.2:1"}, {"[::1]:1", "http://localhost:1"},
+	} {
+		if said := connect.ListensAlone(other.addr, other.public); said != "" {
+			t.Errorf("of %+v it says %q", other, said)
+		}
+	}
+	for _, addr := range []string{"localhost:1", "[::1]:1"} {
+		if connect.ListensAlone(addr, "https://toryo.example.com") == "" {
+			t.Errorf("nothing is said of %s", addr)
+		}
+	}
+}
+
 func TestNoRightToCreateWebhooks(t *testing.T) {
 	t.Parallel()
 	h := newInstallation(t)

@@ -86,8 +86,11 @@ func Writable(path string) error {
 	folder := filepath.Dir(path)
 	probe, err := os.CreateTemp(folder, draftStart+"*"+draftEnd)
 	if err != nil {
-		return task.Wrap(task.Conflict, err, "the server cannot write to "+folder).
-			WithHint("let the user that runs the server write there, or run toryo init as a user that may")
+		hint := "let the user that runs the server write there, or run toryo init as a user that may"
+		if config.IsMachineFile(path) {
+			hint = "run sudo toryo init on this machine, which asks for the same"
+		}
+		return task.Wrap(task.Conflict, err, "the server cannot write to "+folder).WithHint("%s", hint)
 	}
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }

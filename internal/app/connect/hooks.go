@@ -42,6 +42,20 @@ func Unreachable(publicURL string, kind Kind, forgeURL string) string {
 	return ""
 }
 
+// ListensAlone says that only this machine reaches what listens at addr, though the public address
+// is another, and what to do; it is empty otherwise. A reverse proxy may be there: nobody sees that
+// from here.
+func ListensAlone(addr, publicURL string) string {
+	host, _, err := net.SplitHostPort(addr)
+	public, unclear := url.Parse(publicURL)
+	ip := net.ParseIP(host)
+	alone := host == "localhost" || ip != nil && ip.IsLoopback()
+	if err != nil || unclear != nil || !alone || isLoopback(public.Hostname()) {
+		return ""
+	}
+	return fmt.Sprintf("the server listens on %s only, which no other machine reaches: let a reverse proxy pass %s on to it (docs/operations.md), or let it listen for others (toryo init --addr :PORT)", addr, publicURL)
+}
+
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
@@ -283,6 +297,14 @@ func (w *work) deliver(ctx context.Context, f Forge, hook recordedHook, received
 
 // reachHint is what to do about webhooks that do not arrive.
 func (w *work) reachHint() string {
+	if alone := ListensAlone(w.Addr, w.answers.HookBase); alone != "" {
+		return alone + "; if that is so already, " + w.allowHint()
+	}
+	return w.allowHint()
+}
+
+// allowHint is how a forge is told that it may reach an address.
+func (w *work) allowHint() string {
 	switch w.kind.Forge {
 	case task.Gitea:
 		return "let Gitea reach the address: in its app.ini, in the section [webhook], set ALLOWED_HOST_LIST = external," + allowedHost(w.answers.HookBase) + " and start Gitea again, then connect again (toryo init, or the page Connect)"

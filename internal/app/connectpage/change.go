@@ -55,7 +55,7 @@ func (p *Page) begun() (end func(), err error) {
 // installer applies answers to the installation of the server.
 func (p *Page) installer(now present, report func(connect.Step)) *connect.Installer {
 	return &connect.Installer{
-		ConfigFile: p.File, DataDir: p.dataDir(), Environ: p.Environ, Overrides: p.Overrides, Random: p.Random, Report: report,
+		ConfigFile: p.File, DataDir: p.dataDir(), Addr: p.Running.Server.Addr, Environ: p.Environ, Overrides: p.Overrides, Random: p.Random, Report: report,
 		Open: p.opener(now.Config), Receive: connect.Watch(p.Webhooks), Wait: p.Wait, Shared: p.Running.Database.Driver == "postgres",
 	}
 }

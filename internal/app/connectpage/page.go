@@ -37,6 +37,7 @@ type Options struct {
 	Overrides map[string]string // values of flags that go over the configuration
 	Running   config.Config     // with which the server was started
 	Command   string            // by which it is started again
+	Service   string            // of systemd, which starts it in place of Command; else empty
 	OwnAgent  bool              // there is an agent in this process
 	URL       string            // where people and forges find the server
 
@@ -160,7 +161,11 @@ func (p *Page) Connections(ctx context.Context) (web.Connections, error) {
 		view.Problem = now.clean(text)
 	}
 	if !p.inUse(now) {
-		view.Restart = p.Command
+		view.Restart, view.Service = p.Command, p.Service
+	}
+	if err := connect.Writable(p.File); err != nil {
+		text, hint := words(err)
+		view.ReadOnly = now.clean(text + ": " + hint)
 	}
 	events, err := p.Events(ctx)
 	if err != nil {

@@ -151,6 +151,9 @@ func TestBadForges(t *testing.T) {
 			if test.spoil != nil {
 				test.spoil(h)
 			}
+			if _, before := h.get("/connect"); test.status == http.StatusConflict {
+				h.says(before, test.says) // also before the form is filled in
+			}
 			status, page := h.post("/connect/forge", h.forgeForm(test.form...))
 			if status != test.status {
 				t.Errorf("the form answers %d, want %d", status, test.status)

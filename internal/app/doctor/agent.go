@@ -103,8 +103,11 @@ func Unnamed(tokenFile string) Finding {
 
 // NeededBy makes what Toryo works without one that an agent on this machine needs: the model.
 func NeededBy(agent bool, finding Finding) Finding {
+	if agent {
+		finding.Command = "" // toryo init sets up a server
+	}
 	if agent && finding.Status == Warning {
-		finding.Status, finding.Command = Missing, "" // toryo init sets up a server
+		finding.Status = Missing
 		finding.Found += "; the agent on this machine takes no tasks without it"
 	}
 	return finding

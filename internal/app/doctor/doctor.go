@@ -91,6 +91,24 @@ func Healthy(findings []Finding) bool {
 	return true
 }
 
+// setUp is the command that sets up what is missing. It changes only what differs.
+const setUp = "toryo init"
+
+// ForInstallation makes the commands those of one installation: with the flags by which it is found,
+// and by root where toryo init may not write its configuration otherwise.
+func ForInstallation(findings []Finding, flags string, byRoot bool) {
+	for i, finding := range findings {
+		command := finding.Command
+		if !strings.HasPrefix(command, "toryo ") {
+			continue
+		}
+		if byRoot && strings.HasPrefix(command, setUp) {
+			command = "sudo " + command
+		}
+		findings[i].Command = command + flags
+	}
+}
+
 var marks = map[Status]string{OK: "✓", Warning: "!", Missing: "✗"}
 
 // shown is a text as a terminal may show it: forges and other programs have said some of it.

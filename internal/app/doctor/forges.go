@@ -29,9 +29,6 @@ type ForgeAccess struct {
 	URL string
 }
 
-// setUp is the command that sets up what forges need. It changes only what differs.
-const setUp = "toryo init"
-
 // looksAtOnce is how many repositories of a forge are looked at in parallel.
 const looksAtOnce = 8
 
@@ -153,9 +150,10 @@ func (s forgeSurvey) whoWeAre(ctx context.Context, reader forge.Reader) Finding 
 	case !s.account.Is(login):
 		finding := Finding{
 			Name: name, Status: Warning, Found: fmt.Sprintf("the credentials are those of %s, but bot_name is %s", login, s.account.BotName),
-			Hint: fmt.Sprintf("set %s.bot_name to %s, or use the token of %s", name, login, s.account.BotName),
+			Hint: fmt.Sprintf("set %s.bot_name to %s, or use the token of %s", name, login, s.account.BotName), Command: setUp,
 		}
 		if s.app != nil {
+			finding.Command = "" // toryo init asks for a token
 			finding.Hint = "set github.app_name to " + strings.TrimSuffix(login, appSuffix)
 		}
 		return finding
@@ -292,7 +290,11 @@ func isWell(finding Finding) int {
 // failure is the finding about a repository that cannot be looked at.
 func failure(err error) Finding {
 	found, hint := explained(err, "see docs/forges.md for what the bot needs")
-	return Finding{Status: cmp.Or(severity[task.CodeOf(err)], Warning), Found: found, Hint: hint}
+	finding := Finding{Status: cmp.Or(severity[task.CodeOf(err)], Warning), Found: found, Hint: hint}
+	if finding.Status == Missing {
+		finding.Command = setUp
+	}
+	return finding
 }
 
 // severity is how serious it is that a repository cannot be looked at; a warning otherwise.

@@ -137,6 +137,7 @@ func (l look) findings(t *testing.T) []doctor.Finding {
 // want finds what is said under a name, and checks it.
 func want(t *testing.T, findings []doctor.Finding, name string, status doctor.Status, says ...string) {
 	t.Helper()
+	wantCommands(t, findings...)
 	for _, finding := range findings {
 		said := finding.Found + " → " + finding.Hint
 		if finding.Name != name || finding.Status != status {

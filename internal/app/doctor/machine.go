@@ -42,7 +42,7 @@ func Git(ctx context.Context) Finding {
 
 // Bubblewrap checks that a sandbox can be started without a container engine.
 func Bubblewrap(ctx context.Context) Finding {
-	finding := Finding{Name: "bubblewrap", Status: Warning, Hint: "install it, for example:", Command: "sudo apt-get install bubblewrap"}
+	finding := Finding{Name: bubblewrap, Status: Warning, Hint: "install it, for example:", Command: "sudo apt-get install bubblewrap"}
 	version, err := output(ctx, "bwrap", "--version")
 	if err != nil {
 		finding.Found = "not found: " + err.Error()
@@ -50,12 +50,28 @@ func Bubblewrap(ctx context.Context) Finding {
 	}
 	if _, err := output(ctx, "bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"); err != nil {
 		finding.Found = version + ", but it cannot start a sandbox: " + err.Error()
-		finding.Command = ""
+		finding.Command = allowNamespaces("/proc/sys/kernel")
 		finding.Hint = "allow user namespaces to ordinary users (sysctl kernel.unprivileged_userns_clone=1, or on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0)"
 		return finding
 	}
 	return Finding{Name: finding.Name, Status: OK, Found: strings.TrimPrefix(version, "bubblewrap ")}
 }
+
+// allowNamespaces is the command that lets ordinary users make user namespaces, by the first of the
+// settings that the kernel has: those of Ubuntu and of Debian. It is empty if it has neither.
+func allowNamespaces(settings string) string {
+	for _, one := range []struct{ name, value string }{
+		{"apparmor_restrict_unprivileged_userns", "0"}, {"unprivileged_userns_clone", "1"},
+	} {
+		is, err := os.ReadFile(filepath.Join(settings, one.name))
+		if err == nil && strings.TrimSpace(string(is)) != one.value {
+			return "sudo sysctl -w kernel." + one.name + "=" + one.value
+		}
+	}
+	return ""
+}
+
+const bubblewrap = "bubblewrap"
 
 const containerEngine = "container engine"
 
@@ -165,7 +181,8 @@ func Sandbox(ctx context.Context, kind string, choose Choose, ways ...Finding) F
 	case err == nil && chosen == landlock:
 		return Finding{
 			Name: "sandbox", Status: Warning, Found: landlock + ", as configured: weak, for the demo and your own folders",
-			Hint: "for tasks from a forge set sandbox.kind: " + automatic + " in toryo.yaml, and install bubblewrap or a container engine",
+			Hint:    "for tasks from a forge set sandbox.kind: " + automatic + " in toryo.yaml, and install bubblewrap or a container engine",
+			Command: setUp + " --sandbox " + automatic,
 		}
 	case err == nil && kind == automatic:
 		return Finding{Name: "sandbox", Status: OK, Found: chosen + ", which " + automatic + " takes here"}
@@ -178,10 +195,21 @@ func Sandbox(ctx context.Context, kind string, choose Choose, ways ...Finding) F
 		if slices.ContainsFunc(ways, func(way Finding) bool { return way.Weak && way.Status == OK }) {
 			finding.Found += "; landlock serves the demo and your own folders, not tasks from a forge"
 		}
+		finding.Command = commandOf(bubblewrap, ways)
 		return finding
 	}
 	finding.Found = kind + " is configured (sandbox.kind), but it does not work: " + found
 	return withAnother(finding, kind, ways)
+}
+
+// commandOf is the command of the finding about a way to run code apart.
+func commandOf(name string, ways []Finding) string {
+	for _, way := range ways {
+		if way.Name == name {
+			return way.Command
+		}
+	}
+	return ""
 }
 
 // withAnother adds how to get the sandbox that is configured, and that another one works.

@@ -80,7 +80,7 @@ func (s forgeSurvey) answered(failed *forge.Error) Finding {
 		finding.Hint, finding.Command = "give "+ownAccount[s.name], setUp
 	case failed.Status == http.StatusNotFound:
 		finding.Found = fmt.Sprintf("there is no API of %s at %s (status 404)", s.name, s.account.URL)
-		finding.Hint = fmt.Sprintf("set %s.url to the address of the forge's first page", s.name)
+		finding.Hint, finding.Command = fmt.Sprintf("set %s.url to the address of the forge's first page", s.name), setUp+" --url URL"
 	default:
 		finding.Found = fmt.Sprintf("%s answers with status %d%s", s.account.URL, failed.Status, said)
 		finding.Hint = fmt.Sprintf("check %s.url, and whether a proxy answers in place of the forge", s.name)

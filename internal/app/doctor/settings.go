@@ -2,8 +2,11 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"time"
@@ -54,7 +57,7 @@ func Model(ctx context.Context, llm config.LLM, ask func(context.Context) (strin
 	if err == nil {
 		return Finding{Name: "model", Status: OK, Found: named + " " + found}
 	}
-	finding := Finding{Name: "model", Status: Missing, Found: err.Error(), Hint: "see llm in toryo.yaml"}
+	finding := Finding{Name: "model", Status: Missing, Found: err.Error(), Hint: "see llm in toryo.yaml", Command: setUp}
 	if coded, isCoded := task.AsError(err); isCoded && coded.Hint != "" {
 		finding.Found, finding.Hint = coded.Message, coded.Hint
 	}
@@ -85,7 +88,7 @@ func Links(c config.Config, address string) Finding {
 	if c.Server.PublicURL == "" && len(c.ConfiguredForges()) > 0 {
 		return Finding{
 			Name: "links", Status: Warning, Found: fmt.Sprintf("those in comments begin with %s, which others may not be able to open", address),
-			Hint: "set server.public_url in toryo.yaml to the address under which people reach the server",
+			Hint: "set server.public_url in toryo.yaml to the address under which people reach the server", Command: setUp + " --public-url URL",
 		}
 	}
 	return Finding{Name: "links", Status: OK, Found: fmt.Sprintf("those in comments begin with %s", address)}
@@ -104,6 +107,9 @@ func DataDir(path string) Check {
 		probe, err := os.CreateTemp(existing, ".toryo-doctor-*")
 		if err != nil {
 			finding.Found = fmt.Sprintf("%s cannot be written to: %v", existing, err)
+			if who, unknown := user.Current(); unknown == nil && errors.Is(err, fs.ErrPermission) {
+				finding.Command = "sudo install -d -m 0700 -o " + who.Username + " " + "'" + path + "'"
+			}
 			return finding
 		}
 		_ = probe.Close()

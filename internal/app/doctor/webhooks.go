@@ -42,7 +42,7 @@ func Webhooks(ctx context.Context, look func(context.Context) ([]items.WebhookRe
 	if len(silent) > 0 {
 		findings = append(findings, Finding{
 			Name: "webhooks", Status: OK, Found: fmt.Sprintf("none yet from %s, polled every %s", few(silent), every),
-			Hint: "add a webhook to these repositories for fewer requests and quicker reactions: see docs/forges.md",
+			Hint: "add a webhook to these repositories for fewer requests and quicker reactions (see docs/forges.md); this creates them:", Command: setUp,
 		})
 	}
 	return findings
@@ -83,7 +83,7 @@ func webhooksOf(report items.WebhookReport) Finding {
 		finding.Hint = "enable " + strings.Join(none, ", ") + " in the webhook, unless they are"
 	}
 	if len(missed) > 0 {
-		finding.Status = Warning
+		finding.Status, finding.Command = Warning, setUp
 		finding.Hint = "enable " + strings.Join(append(missed, none...), ", ") + " in the webhook, and look there whether its deliveries arrive"
 	}
 	finding.Found = strings.Join(parts, "; ")

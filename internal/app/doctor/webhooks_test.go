@@ -41,11 +41,11 @@ func TestWebhooks(t *testing.T) {
 				"issues: 7 delivered, last 2031-05-06 10:00 UTC, every 30s, missed by webhook github:team/app#3 at 2031-05-06 11:00 UTC; " +
 				"issue_comment: 40 delivered, last 2031-05-06 11:00 UTC, every 15m0s; " +
 				"none yet: Pull requests, Pull request reviews, Pull request review comments, Check runs, Statuses",
-			Hint: "enable Issues, Pull requests, Pull request reviews, Pull request review comments, Check runs, Statuses in the webhook, and look there whether its deliveries arrive",
+			Hint: "enable Issues, Pull requests, Pull request reviews, Pull request review comments, Check runs, Statuses in the webhook, and look there whether its deliveries arrive", Command: "toryo init",
 		},
 		{
 			Name: "webhooks", Status: doctor.OK, Found: "none yet from github:team/quiet, polled every 30s",
-			Hint: "add a webhook to these repositories for fewer requests and quicker reactions: see docs/forges.md",
+			Hint: "add a webhook to these repositories for fewer requests and quicker reactions (see docs/forges.md); this creates them:", Command: "toryo init",
 		},
 	}
 	if diff := cmp.Diff(want, doctor.Webhooks(t.Context(), look)); diff != "" {

@@ -42,7 +42,7 @@ const webhookWait = 15 * time.Second
 func connectPage(p Program, c config.Config, f *connections) *connectpage.Page {
 	return connectpage.New(connectpage.Options{
 		File: p.Started.File, Given: p.Started.Given, Environ: p.Environ, Overrides: p.Started.Overrides,
-		Running: c, Command: p.Started.Command, OwnAgent: p.Started.OwnAgent, URL: f.url,
+		Running: c, Command: p.Started.Command, Service: p.Started.Service, OwnAgent: p.Started.OwnAgent, URL: f.url,
 		Open: connectForge, Client: connectpage.NewClient(), API: gitHubAPI, Ask: askThrough, Scope: scopeOf, NeedsModel: UsesModel,
 		Webhooks: f.webhooks, Events: f.webhookRepositories(c), Transports: f.transports, Store: f.store,
 		Now: p.Now, Random: rand.Reader, Wait: webhookWait, Log: f.log,

@@ -35,6 +35,7 @@ type Started struct {
 	File, Given string
 	Overrides   map[string]string // values of flags that go over it
 	Command     string            // in full, to be typed into a shell
+	Service     string            // of systemd, by which it is started in place of Command; else empty
 	OwnAgent    bool              // an agent runs in the same process
 }
 

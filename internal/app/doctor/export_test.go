@@ -1,0 +1,4 @@
+package doctor
+
+// AllowNamespaces is for tests.
+var AllowNamespaces = allowNamespaces
