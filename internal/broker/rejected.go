@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/notice"
@@ -69,8 +70,17 @@ func (r *Runs) account(ctx context.Context, name task.Forge) string {
 
 // message is what people are told about it.
 func (j *rejection) message(n notice.Notice, in task.Language) string {
-	n.Reason, n.Detail, n.Account, n.Repository, n.Pushed = j.Reason, j.LastError, j.account, j.Item.Repo().String(), j.branch
+	n.Reason, n.Detail, n.Account, n.Repository, n.Pushed = j.Reason, j.said(), j.account, j.Item.Repo().String(), j.branch
 	return n.Rejected(in, j.Kind == outbox.OpenPull{}.Kind())
+}
+
+// said is what the forge said, without what we have put before it.
+func (j *rejection) said() string {
+	text := strings.TrimPrefix(j.LastError, j.Kind+": ")
+	if _, pushed, found := strings.Cut(text, "git push: "); found {
+		_, text, _ = strings.Cut(pushed, ": ") // how git ended
+	}
+	return strings.TrimPrefix(text, "remote: ")
 }
 
 // branchOf is the branch that a write is about.

@@ -130,7 +130,7 @@ func (h *HandOut) noRight(ctx context.Context, t task.Task, lacking *assignment.
 			text = waits.WaitsAgain(in)
 		}
 		what := fmt.Sprintf("right/%s/%s/%d", t.ID, lacking.Reason, t.FirstGeneration)
-		action, err := outbox.NewAction(outbox.Write{Item: t.Key, What: what}, outbox.Comment{Text: text})
+		action, err := outbox.NewAction(outbox.Write{Item: t.Key, What: what}, outbox.Comment{Text: text, About: t.ID})
 		if err == nil { // a text can always be written
 			said = append(said, action)
 		}
@@ -268,7 +268,7 @@ func (h *HandOut) notNeeded(ctx context.Context, t task.Task, over *assignment.N
 	var said []store.Action
 	if over.Passed != "" {
 		text := notice.Notice{Commit: over.Passed}.ChecksPassed(h.options.Language.Of(t.Title))
-		action, err := outbox.NewAction(outbox.Write{Item: t.Key, What: outbox.ChecksPassed(over.Passed)}, outbox.Comment{Text: text})
+		action, err := outbox.NewAction(outbox.Write{Item: t.Key, What: outbox.ChecksPassed(over.Passed)}, outbox.Comment{Text: text, About: t.ID})
 		if err == nil { // a text can always be written
 			said = append(said, action)
 		}

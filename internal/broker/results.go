@@ -317,7 +317,7 @@ func sayWhyItWaits(effects store.Effects, in task.Language) store.Effects {
 	return func(before, after task.Task) []store.Action {
 		text := notice.Notice{Reason: after.Reason, Detail: messages.Fix(in, after.Reason)}.TriedLater(in)
 		what := fmt.Sprintf("later/%s/%s/%d", after.ID, after.Reason, after.FirstGeneration)
-		action, err := outbox.NewAction(outbox.Write{Item: after.Key, What: what}, outbox.Comment{Text: text})
+		action, err := outbox.NewAction(outbox.Write{Item: after.Key, What: what}, outbox.Comment{Text: text, About: after.ID})
 		if err != nil { // a text can always be written
 			return effects(before, after)
 		}

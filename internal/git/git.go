@@ -105,6 +105,10 @@ func (p *Program) Environment() []string {
 			env = append(env, name+"="+value)
 		}
 	}
+	// Git does not read HTTP_PROXY, and everything else of ours does.
+	if value := os.Getenv("HTTP_PROXY"); value != "" && os.Getenv("http_proxy") == "" {
+		env = append(env, "http_proxy="+value)
+	}
 	if p.CAFile != "" {
 		env = append(env, "GIT_SSL_CAINFO="+p.CAFile) // the last one counts
 	}

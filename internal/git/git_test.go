@@ -71,6 +71,21 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	}
 }
 
+// Git, which does not read HTTP_PROXY, uses the proxy that everything else uses.
+func TestTheProxyForHTTP(t *testing.T) {
+	t.Setenv("http_proxy", "")
+	t.Setenv("HTTP_PROXY", "http://proxy.example.com:3128")
+	used := ""
+	for _, variable := range find(t).Environment() {
+		if value, is := strings.CutPrefix(variable, "http_proxy="); is {
+			used = value // the last one counts
+		}
+	}
+	if used != "http://proxy.example.com:3128" {
+		t.Errorf("git uses %q", used)
+	}
+}
+
 // Neither the user's settings nor a limit on files is in force by chance.
 func TestNothingElseHasASay(t *testing.T) {
 	home := t.TempDir()

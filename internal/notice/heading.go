@@ -2,6 +2,7 @@ package notice
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -14,9 +15,6 @@ func Heading(state task.State, in task.Language) (text string, found bool) {
 	return messages.Find(in, "notice.heading_"+string(state))
 }
 
-// japaneseHeadings begin the headings of progress comments in Japanese, and none in English.
-var japaneseHeadings = []string{"## Toryo は", "## Toryo が", "## Toryo の"}
-
 // WithHeading returns the text of a progress comment with the heading of a state, in the
 // language of the heading that it has.
 func WithHeading(comment string, state task.State) string {
@@ -28,18 +26,18 @@ func WithHeading(comment string, state task.State) string {
 	return "## " + heading + "\n" + rest
 }
 
-// languageOf is the language of a heading.
-func languageOf(heading string) task.Language {
-	for _, prefix := range japaneseHeadings {
-		if strings.HasPrefix(heading, prefix) {
-			return task.Japanese
-		}
+// languageOf is the language of the first line of a comment, which is one of our texts: those in
+// Japanese have hiragana.
+func languageOf(line string) task.Language {
+	if strings.ContainsFunc(line, func(r rune) bool { return unicode.Is(unicode.Hiragana, r) }) {
+		return task.Japanese
 	}
 	return task.English
 }
 
-// WithLink returns the text of a progress comment with a link to the page of the task below
-// its heading, in the language of that. Without an address it is the comment as it is.
+// WithLink returns the text of a comment with a link to the page of the task, in the language of
+// its first line: below the heading of a progress comment, at the end of any other. Without an
+// address it is the comment as it is.
 func WithLink(comment, address string) string {
 	if address == "" {
 		return comment

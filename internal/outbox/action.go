@@ -90,6 +90,8 @@ func (w Write) IdempotencyKey() string {
 // Comment writes a comment. Its result is a [Written].
 type Comment struct {
 	Text string `json:"text"`
+	// About is the task whose page is linked to, if the action is not one of a task.
+	About task.ID `json:"about,omitempty"`
 }
 
 // EditComment replaces the text of a comment of ours.

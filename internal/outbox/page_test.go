@@ -11,6 +11,39 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
+// Every comment about a task links to its page, also one that is not of a run.
+func TestCommentsLinkToThePage(t *testing.T) {
+	t.Parallel()
+	withFixture(t, func(d *fixture) {
+		t := d.t
+		d.Sender = outbox.NewSender(outbox.SenderOptions{
+			Outbox: d.store, Tasks: d.store, Forges: map[task.Forge]forge.Forge{task.Gitea: d.forge}, Pages: "http://127.0.0.1:8750",
+		})
+		d.send(t)
+		d.put(t, "done", outbox.Comment{Text: "**完了しました。**"})
+		waits, err := outbox.NewAction(outbox.Write{Item: d.item, What: "waits"}, outbox.Comment{Text: "It waits.", About: d.task.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Put(t.Context(), waits); err != nil {
+			t.Fatal(err)
+		}
+		last := d.put(t, "end", outbox.Comment{Text: "**Failed.**"})
+		if action := d.after(t, time.Minute, last); action.Status != store.Delivered {
+			t.Fatalf("%+v", action)
+		}
+		bodies := strings.Join(d.bodies(t), "\n")
+		for _, want := range []string{"[このタスクのページ]", "[The page of this task]"} {
+			if !strings.Contains(bodies, want) {
+				t.Errorf("%q is missing in %q", want, bodies)
+			}
+		}
+		if link := "(http://127.0.0.1:8750/tasks/" + string(d.task.ID) + ")"; strings.Count(bodies, link) != 3 {
+			t.Errorf("the comments are %q", bodies)
+		}
+	})
+}
+
 // The progress comment links to the page of the task, if people can reach it, and keeps the
 // link when its state changes.
 func TestProgressLinksToThePage(t *testing.T) {

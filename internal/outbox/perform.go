@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -115,7 +116,7 @@ var performers = func() map[string]performer {
 }()
 
 func performComment(ctx context.Context, d delivery, p Comment) (any, error) {
-	comment, err := d.on.CreateComment(ctx, d.Item, d.post(p.Text))
+	comment, err := d.on.CreateComment(ctx, d.Item, d.post(notice.WithLink(p.Text, d.page(cmp.Or(d.Task, p.About)))))
 	return Written{comment.ID}, err
 }
 
@@ -124,12 +125,12 @@ func performEditComment(ctx context.Context, d delivery, p EditComment) (any, er
 	return Written{comment.ID}, err
 }
 
-// page is the address of the page of the task, empty if nobody knows it.
-func (d delivery) page() string {
-	if d.sender.options.Pages == "" || d.Task == "" {
+// page is the address of the page of a task, empty if nobody knows it.
+func (d delivery) page(of task.ID) string {
+	if d.sender.options.Pages == "" || of == "" {
 		return ""
 	}
-	return d.sender.options.Pages + "/tasks/" + url.PathEscape(string(d.Task))
+	return d.sender.options.Pages + "/tasks/" + url.PathEscape(string(of))
 }
 
 // performProgress edits the progress comment, or writes it if there is none. A
@@ -137,7 +138,7 @@ func (d delivery) page() string {
 // marker, which does not depend on the action.
 func performProgress(ctx context.Context, d delivery, p Progress) (any, error) {
 	name := d.Coalesce
-	post := forge.Post{Text: d.text.Text(notice.WithLink(p.Text, d.page())), Marker: progressMarker(d.Item, name), Repeat: true}
+	post := forge.Post{Text: d.text.Text(notice.WithLink(p.Text, d.page(d.Task))), Marker: progressMarker(d.Item, name), Repeat: true}
 	if id := d.sender.progress.get(name); id != "" {
 		_, err := d.on.EditComment(ctx, d.Item, id, post)
 		if task.CodeOf(err) != task.NotFound {

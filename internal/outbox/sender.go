@@ -30,7 +30,7 @@ type SenderOptions struct {
 	Changes *items.Feed
 	Publish Publish // nil means that no branches are published
 	// Pages is the address under which people reach the pages of this server, without a slash
-	// at the end. Progress comments link to the page of their task; empty means that they do not.
+	// at the end. Comments link to the page of their task; empty means that they do not.
 	Pages string
 	// Mask masks secrets in all that is written, whoever wrote it: an agent may know
 	// fewer of them. nil means that there are none.

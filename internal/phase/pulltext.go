@@ -11,6 +11,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/receipt"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testreport"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
@@ -138,6 +139,17 @@ func (r *run) verificationLines(verdict Verdict) []string {
 	return lines
 }
 
+// untested reports whether no test was run: it says why, or the runners found none.
+func (v *Verdict) untested() bool {
+	if len(v.Tests) == 0 {
+		return v.Unrun != ""
+	}
+	return !slices.ContainsFunc(v.Tests, func(t TestOutcome) bool { return !t.foundNone() })
+}
+
+// foundNone reports whether the runner ended without a test.
+func (t *TestOutcome) foundNone() bool { return t.Counted && t.Note == testreport.NoTests }
+
 // line says how it ended, for people.
 func (t *TestOutcome) line(in task.Language) string {
 	how := messages.Text(in, "run.exit_code", t.ExitCode)
@@ -150,6 +162,10 @@ func (t *TestOutcome) line(in task.Language) string {
 		how = messages.Text(in, "run.doubted")
 	case t.ExitCode == 0:
 		how = messages.Text(in, "run.no_verdict", t.Note)
+	case t.foundNone():
+		how = messages.Text(in, "run.no_test_found")
+	case t.Compared && !t.Worse:
+		how = messages.Text(in, "run.exit_code_before", t.ExitCode)
 	}
 	if t.Counted && t.Ran+t.Skipped > 0 && !t.Doubted {
 		how += messages.Text(in, "run.counts", t.Ran-t.Failed, t.Failed, t.Skipped)
@@ -202,7 +218,7 @@ func (r *run) doneComment(handed completion, verdict Verdict) string {
 		said.Pull = cmp.Or(handed.Pull.URL, fmt.Sprintf("#%d", handed.Pull.Number))
 	}
 	parts := []string{said.Done(r.language)}
-	if verdict.Unrun != "" && len(verdict.Tests) == 0 {
+	if verdict.untested() {
 		parts = []string{said.Untested(r.language)}
 	}
 	if handed.State != task.Done {

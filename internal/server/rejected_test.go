@@ -131,6 +131,9 @@ func (w *workshop) wantRejection(t *testing.T, made task.Task, who string) {
 		}
 	}
 	for _, text := range []string{said[0], string(notes[0].Data)} {
+		if strings.Contains(text, "publish_branch") || strings.Contains(text, "git push") || strings.Contains(text, "exit status") {
+			t.Errorf("our own words are said to be the forge's:\n%s", text)
+		}
 		if strings.Contains(text, maskedSecret) || strings.Contains(text, "\n#") || strings.Contains(text, "log of the server") || len(text) > 3000 {
 			t.Errorf("it says\n%s", text)
 		}

@@ -102,7 +102,7 @@ type Problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty" doc:"What happened"`
 	Code   string `json:"code" doc:"A stable code for programs" example:"not_found"`
-	Hint   string `json:"mend,omitempty" doc:"What can be done about it"`
+	Hint   string `json:"hint,omitempty" doc:"What can be done about it"`
 }
 
 // ProblemType is the media type of a [Problem].

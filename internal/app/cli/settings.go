@@ -48,6 +48,19 @@ func (s *Settings) Bind(c *cobra.Command, flags ...Flag) {
 	}
 }
 
+// PlaceFlags are the flags that were given by which another command finds the same data, each with
+// a space before it.
+func (s *Settings) PlaceFlags() string {
+	flags := ""
+	if s.file != "" {
+		flags += " --config " + site.Quoted(s.file)
+	}
+	if data := s.flags[DataFlag.Key]; data != nil && *data != "" {
+		flags += " --" + DataFlag.Name + " " + site.Quoted(*data)
+	}
+	return flags
+}
+
 // AllowRemote says that the command can also ask a server that is named by --server.
 func (s *Settings) AllowRemote() { s.remote = true }
 

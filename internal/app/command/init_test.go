@@ -195,8 +195,8 @@ func TestInitByFlags(t *testing.T) {
 		t.Errorf("the summary is %+v", said)
 	}
 	c, report := config.Load(filepath.Join(n.folder, "toryo.yaml"), nil, nil)
-	if err := report.Err(); err != nil || c.Gitea.BotName != initBot || c.Gitea.Token.Reveal() != initToken || c.Gitea.Owner != "team" || c.Server.Addr != n.addr {
-		t.Errorf("%v: %+v", err, c.Gitea)
+	if err := report.Err(); err != nil || c.Gitea.BotName != initBot || c.Gitea.Token.Reveal() != initToken || c.Gitea.Owner != "team" || c.Server.Addr != n.addr || c.Server.PublicURL != "http://"+n.addr {
+		t.Errorf("%v: %+v %+v", err, c.Gitea, c.Server)
 	}
 	n.wantShown("✓ push branches", "✓ delivery of a webhook")
 	if len(n.forge.HookURLs("team/app")) != 1 || len(n.forge.HookURLs("team/web")) != 0 {

@@ -138,13 +138,13 @@ func (o runOptions) conclude(result wire.Result, id string) error {
 	if result.Comment != "" {
 		fmt.Fprintf(o.Stdout, "\n%s\n", textfmt.Plain(result.Comment))
 	}
-	fmt.Fprintf(o.Stdout, "\nthe journal of the run: toryo replay %s\n", id)
+	fmt.Fprintf(o.Stdout, "\nthe journal of the run: toryo replay %s%s\n", id, o.settings.PlaceFlags())
 	state := task.State(result.Outcome)
 	if state.Succeeded() {
 		return nil
 	}
 	return task.Errorf(task.Conflict, "the run ended as %s: %s", state, messages.Reason(task.English, task.Reason(result.Reason))).
-		WithHint("toryo replay %s --full shows what it did", id)
+		WithHint("toryo replay %s --full%s shows what it did", id, o.settings.PlaceFlags())
 }
 
 // printed shows entries of a journal on the terminal.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"strings"
 
@@ -48,6 +49,9 @@ func (o *operate) withTasks(ctx context.Context, role access.Role, do func(taskS
 			return do(serverTasks{client})
 		}
 		err = fmt.Errorf("the server at %s cannot be asked: %w", running.URL, err)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return err // the database beside it cannot be read either
 	}
 	if !errors.Is(err, site.ErrNoServer) {
 		_, _ = fmt.Fprintf(o.Stderr, "toryo: %v; this is what the database has\n", err) // the command goes on all the same

@@ -62,6 +62,7 @@ func TestExplain(t *testing.T) {
 		want string
 	}{
 		"a wrong token":         {&forge.Error{Err: task.Errorf(task.Unauthorized, "401"), Status: 401}, "https://git.example.com/user/settings/applications"},
+		"an expired token":      {&forge.Error{Err: task.Errorf(task.Unauthorized, "Token is expired"), Status: 401}, "Token is expired"},
 		"a right is missing":    {&forge.Error{Err: task.Errorf(task.Forbidden, "403"), Status: 403}, "write:issue"},
 		"a name":                {request(&net.OpError{Op: "dial", Err: &net.DNSError{Name: "git.example.com", IsNotFound: true}}), `"git.example.com" cannot be resolved`},
 		"a port":                {request(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}), "nothing listens there"},
@@ -84,6 +85,9 @@ func TestExplain(t *testing.T) {
 
 func TestRecognise(t *testing.T) {
 	t.Parallel()
+	status := func(code int) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", code) }
+	}
 	for name, test := range map[string]struct {
 		answer func(http.ResponseWriter, *http.Request)
 		want   task.Forge
@@ -113,6 +117,9 @@ func TestRecognise(t *testing.T) {
 			w.Header().Set("X-Github-Request-Id", "1")
 			http.NotFound(w, r)
 		}},
+		"a proxy with a password": {fails: "the proxy requires a user and a password", answer: status(http.StatusProxyAuthRequired)},
+		"too many requests":       {fails: "allows no more requests for now", answer: status(http.StatusTooManyRequests)},
+		"a forge that is down":    {fails: "answers with status 503", answer: status(http.StatusServiceUnavailable)},
 		"something else": {fails: "neither GitHub nor GitLab nor Gitea", answer: http.NotFound},
 		"another address": {fails: "https://git.example.com", answer: func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://git.example.com"+r.URL.Path, http.StatusMovedPermanently)

@@ -25,7 +25,7 @@ func Explain(err error, kind Kind, address string) error {
 	switch task.CodeOf(err) {
 	case task.Unauthorized:
 		return &task.Error{
-			Code: task.Unauthorized, Message: fmt.Sprintf("%s does not accept the token: it is wrong, was revoked or has expired", address),
+			Code: task.Unauthorized, Message: fmt.Sprintf("%s does not accept the token: it is wrong, was revoked or has expired", address), Err: reach.Brief(err),
 			Hint: fmt.Sprintf("make one at %s; it needs %s", kind.TokenPage(address), kind.Needs),
 		}
 	case task.Forbidden:

@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/app/reach"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -33,6 +35,7 @@ func Recognise(ctx context.Context, client *http.Client, address string) (Recogn
 	ctx, cancel := context.WithTimeout(ctx, recognising)
 	defer cancel()
 	address = strings.TrimSuffix(address, "/")
+	var refused *task.Error
 	for _, ask := range []struct {
 		path string
 		is   func(response) (Recognised, bool)
@@ -46,9 +49,13 @@ func Recognise(ctx context.Context, client *http.Client, address string) (Recogn
 		if found, is := ask.is(answer); is {
 			return found, nil
 		}
+		refused = cmp.Or(refused, answer.refusal(address))
 		if moved := answer.moved(address); moved != "" {
 			return Recognised{}, task.Errorf(task.Invalid, "%s sends us on to %s", address, moved).WithHint("give that address, if it is the forge's")
 		}
+	}
+	if refused != nil {
+		return Recognised{}, refused
 	}
 	return Recognised{}, task.Errorf(task.NotFound, "what answers at %s is neither GitHub nor GitLab nor Gitea", address).
 		WithHint("give the address at which the forge's first page is, with its path if it has one")
@@ -123,6 +130,21 @@ func get(ctx context.Context, client *http.Client, address string) (response, er
 	}
 	got.isJSON = json.Unmarshal(body, &got) == nil
 	return got, nil
+}
+
+// refusal is the error of an answer that says nothing about which forge is there, because a proxy
+// gave it, or because the forge answers nobody for now.
+func (r response) refusal(address string) *task.Error {
+	switch {
+	case r.status == http.StatusProxyAuthRequired:
+		return task.Errorf(task.Unavailable, "%s", reach.PasswordForProxy.Found).WithHint("%s", reach.PasswordForProxy.Hint)
+	case r.status == http.StatusTooManyRequests:
+		return task.Errorf(task.Unavailable, "%s allows no more requests for now (status %d)", address, r.status).WithHint("try again later")
+	case r.status >= http.StatusInternalServerError:
+		return task.Errorf(task.Unavailable, "%s answers with status %d", address, r.status).
+			WithHint("check the address, whether the forge is running, and whether a proxy answers in its place")
+	}
+	return nil
 }
 
 // moved is where the answer sends us, if that is the same path elsewhere.

@@ -29,7 +29,7 @@ type Finding struct {
 	Name   string `json:"name"`
 	Status Status `json:"status"`
 	Found  string `json:"found"`
-	Hint   string `json:"mend,omitempty"`
+	Hint   string `json:"hint,omitempty"`
 	// Command is one that fixes it, if there is one.
 	Command string `json:"command,omitempty"`
 	// Repositories are those that it is about, the first maxRepositories of them.

@@ -271,7 +271,7 @@ func TestCommandsArePrinted(t *testing.T) {
 		t.Errorf("it says\n%s", text.String())
 	}
 	encoded, err := json.Marshal(finding)
-	if want := `{"name":"gitea","status":"missing","found":"no token","mend":"make one:","command":"toryo init"}`; err != nil || string(encoded) != want {
+	if want := `{"name":"gitea","status":"missing","found":"no token","hint":"make one:","command":"toryo init"}`; err != nil || string(encoded) != want {
 		t.Errorf("as JSON it is %s, %v", encoded, err)
 	}
 }

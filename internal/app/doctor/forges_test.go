@@ -203,7 +203,7 @@ func TestForgeThatDoesNotSayWhoWeAre(t *testing.T) {
 		"no such host":      {look{url: "http://forge.invalid", fault: &net.DNSError{Err: "no such host", Name: "forge.invalid", IsNotFound: true}}, []string{"the forge does not answer", "forge.invalid", "DNS"}, "token"},
 		"a broken tunnel":   {look{url: there, fault: &net.OpError{Op: "proxyconnect", Net: "tcp", Err: errors.New("no")}}, []string{"the proxy in HTTPS_PROXY or HTTP_PROXY does not answer", "NO_PROXY"}, "token"},
 		"no answer":         {look{url: there, fault: context.DeadlineExceeded}, []string{"no answer in time", "firewalls"}, "token"},
-		"a wrong token":     {look{url: there, token: "bad-token"}, []string{"does not accept the token", "expired", "TORYO_GITEA_TOKEN", "docs/forges.md"}, "does not answer"},
+		"a wrong token":     {look{url: there, token: "bad-token"}, []string{"does not accept the token", "expired", "invalid username, password or token", "TORYO_GITEA_TOKEN", "docs/forges.md"}, "does not answer"},
 		"a missing scope":   {look{url: there, token: "no-scope"}, []string{"accepts the token", "403", "read:user"}, "does not answer"},
 		"another program":   {look{url: other.URL}, []string{"there is no API of gitea", "gitea.url"}, "token"},
 		"a broken proxy":    {look{url: broken.URL}, []string{"answers with status 502", "proxy"}, "token"},

@@ -71,7 +71,7 @@ func (s forgeSurvey) answered(failed *forge.Error) Finding {
 	case limited:
 		finding.Found, finding.Hint = fmt.Sprintf("%s allows no more requests for now (status %d)", s.account.URL, failed.Status), "try again later"
 	case failed.Status == http.StatusUnauthorized:
-		finding.Found = fmt.Sprintf("%s does not accept the token (status 401): it is wrong, was revoked or has expired", s.account.URL)
+		finding.Found = fmt.Sprintf("%s does not accept the token (status 401): it is wrong, was revoked or has expired%s", s.account.URL, said)
 		finding.Hint = fmt.Sprintf("make a new token for %s there, with what docs/forges.md lists, and put it in place of the old one (%s or %s.token_file)",
 			s.account.BotName, strings.Join(s.account.Variables, " or "), s.name)
 		finding.Command = setUp

@@ -97,7 +97,7 @@ func connect(ctx context.Context, c config.Config, database store.Store, report 
 	changes := items.NewFeed(snapshots)
 	sender := outbox.NewSender(outbox.SenderOptions{
 		Outbox: database, Tasks: database, Forges: forges, Snapshots: snapshots, Changes: changes, Log: report.Log, Now: clock.Now, Mask: redactor.String,
-		Publish: publishTo(mirrors), Pages: strings.TrimSuffix(c.Server.PublicURL, "/"),
+		Publish: publishTo(mirrors), Pages: url,
 	})
 	trust.Start(ctx)
 	sender.Start(ctx)

@@ -100,7 +100,7 @@ type resources struct {
 func serveOn(ctx context.Context, p Program, c config.Config, has resources, ready WhenReady) error {
 	report, listener, database := has.report, has.listener, has.database
 	countStatements(report.Metrics, database)
-	connected, err := connect(ctx, c, database, report, PublicURL(c, listener.Addr().String()))
+	connected, err := connect(ctx, c, database, report, PublicURL(c, connectable(listener.Addr().String())))
 	if err != nil {
 		return err
 	}

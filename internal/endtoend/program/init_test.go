@@ -187,6 +187,16 @@ func TestOnGiteaInit(t *testing.T) {
 	if err != nil || pull.HTMLURL != got.Pull || pull.Title != "Greet people" {
 		t.Errorf("the pull request is %+v, %v; the summary is %+v", pull, err, got)
 	}
+	// The listening address is the public one here.
+	comments, _, err := on.client.ListIssueComments(on.owner, on.name, 1, sdk.ListIssueCommentOptions{})
+	if err != nil || len(comments) < 2 {
+		t.Errorf("there are %d comments, %v", len(comments), err)
+	}
+	for _, comment := range comments {
+		if !strings.Contains(comment.Body, "(http://"+d.addr+"/tasks/") {
+			t.Errorf("a comment does not link to the page of the task: %q", comment.Body)
+		}
+	}
 	hooks := func() int {
 		all, _, err := on.client.ListRepoHooks(on.owner, on.name, sdk.ListHooksOptions{})
 		if err != nil {
