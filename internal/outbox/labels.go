@@ -45,7 +45,7 @@ func progressState(before, after task.Task) []store.Action {
 // task, and so it is written even if the task has moved on before it could be: a
 // pause that was soon lifted is told all the same.
 func CommentAction(t task.Task, what, text string) store.Action {
-	action := TaskAction(t, what, Comment{Text: text})
+	action := TaskAction(t, what, Comment{Text: text, About: t.ID})
 	action.Task, action.Generation = "", 0
 	return action
 }

@@ -120,7 +120,7 @@ func TestRecognise(t *testing.T) {
 		"a proxy with a password": {fails: "the proxy requires a user and a password", answer: status(http.StatusProxyAuthRequired)},
 		"too many requests":       {fails: "allows no more requests for now", answer: status(http.StatusTooManyRequests)},
 		"a forge that is down":    {fails: "answers with status 503", answer: status(http.StatusServiceUnavailable)},
-		"something else": {fails: "neither GitHub nor GitLab nor Gitea", answer: http.NotFound},
+		"something else":          {fails: "neither GitHub nor GitLab nor Gitea", answer: http.NotFound},
 		"another address": {fails: "https://git.example.com", answer: func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://git.example.com"+r.URL.Path, http.StatusMovedPermanently)
 		}},
