@@ -138,7 +138,7 @@ func TestConnectPage(t *testing.T) {
 			"Issue Comment", "<td>41</td>", "labels of team/app", "left out", "some-model", "another-model", "for planning", "ANTHROPIC_API_KEY", "does not work", "see the key",
 			"not connected", "Register a GitHub App", `href="/connect" aria-current="page"`,
 		},
-		"ja": {"アカウント", "ブランチをプッシュする", "不足している権限: 1 件", "残り 77 リクエスト", "未接続", "GitHub App を登録する", "停止してから"},
+		"ja": {"アカウント", "ブランチをプッシュする", "不足している権限: 1 件", "残り 77 リクエスト", "未接続", "GitHub App を登録する", "次を実行してください"},
 	} {
 		root.header.Set("Accept-Language", language)
 		status, page := root.get("/connect")
