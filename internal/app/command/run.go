@@ -144,7 +144,7 @@ func (o runOptions) conclude(result wire.Result, id string) error {
 		return nil
 	}
 	return task.Errorf(task.Conflict, "the run ended as %s: %s", state, messages.Reason(task.English, task.Reason(result.Reason))).
-		WithHint("toryo replay %s --full%s shows what it did", id, o.settings.PlaceFlags())
+		WithHint("toryo replay %s%s --full shows what it did", id, o.settings.PlaceFlags())
 }
 
 // printed shows entries of a journal on the terminal.
