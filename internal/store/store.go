@@ -20,6 +20,7 @@ type Store interface {
 	ForgeCache
 	Deliveries
 	Webhooks
+	Notifications
 	Spending
 	Questions
 	Reviews

@@ -41,6 +41,7 @@ func Run(t *testing.T, fresh Fresh) {
 		"ForgeCache":  cacheChecks,
 		"Deliveries":  deliveryChecks,
 		"Webhooks":    webhookChecks,
+		"Notifications": notificationChecks,
 		"Spending":    spendingChecks,
 		"Reviews":     reviewChecks,
 		"Threads":     threadChecks,
