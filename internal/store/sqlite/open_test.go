@@ -344,6 +344,7 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 		raw(t, path, `DROP INDEX `+table+`_of_process`)
 		raw(t, path, `ALTER TABLE `+table+` DROP COLUMN `+column)
 	}
+	raw(t, path, `DROP TABLE notifications`)
 	raw(t, path, `DROP TABLE webhook_events`)
 	raw(t, path, `DROP TABLE webhook_repositories`)
 	raw(t, path, `DROP INDEX deliveries_by_subject`)
