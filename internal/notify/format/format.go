@@ -116,11 +116,13 @@ func fill(template string, in Name, m Message) ([]byte, error) {
 
 // inJSON is a text as it stands between quotes.
 func inJSON(text string) string {
-	quoted, err := json.Marshal(text)
-	if err != nil {
+	var quoted bytes.Buffer
+	encoder := json.NewEncoder(&quoted)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(text); err != nil {
 		return "" // a string is always written
 	}
-	return string(quoted[1 : len(quoted)-1])
+	return strings.TrimSuffix(strings.TrimPrefix(quoted.String(), `"`), "\"\n")
 }
 
 // How many characters are shown of a headline, and of what is below it.
