@@ -285,6 +285,10 @@ func (h *hold) deliver(ctx context.Context, result wire.Result) wire.Result {
 			result.Progress = "" // it says how the run would have ended
 			continue
 		}
+		if task.CodeOf(err) == task.Invalid && result.Detail+result.Hint != "" {
+			result.Detail, result.Hint = "", "" // a server of an older version does not know them
+			continue
+		}
 		if errors.Is(err, ErrLeaseLost) {
 			ended, err = h.finishLate(ctx, result)
 		}
