@@ -21,7 +21,7 @@ func Need(in task.Language, need task.Need) NeedText {
 	case task.NeedServer:
 		said.What, said.Why = Text(in, "needs.server"), cmp.Or(texts(in)["readiness."+need.Subject], need.Subject)
 	case task.NeedPause:
-		said.What, said.Why = Text(in, "needs.paused", need.Subject), waiting(in, need.Tasks)
+		said.What, said.Why = Text(in, "needs.paused", PausedBy(in, need.Subject)), waiting(in, need.Tasks)
 	case task.NeedTasks:
 		said.What = Text(in, "needs.tasks", need.Tasks)
 	case task.NeedAnswer:
@@ -39,6 +39,14 @@ func Need(in task.Language, need task.Need) NeedText {
 		said.What, said.Why = budget(in, need), waiting(in, need.Tasks)
 	}
 	return said
+}
+
+// PausedBy is who has paused everything, by the source of the pause.
+func PausedBy(in task.Language, source string) string {
+	if source == "operator" {
+		return Text(in, "needs.operator")
+	}
+	return source
 }
 
 // about is a headline about one task.
