@@ -31,7 +31,6 @@ notifications.webhooks, or to all of them. Quiet hours do not count. What is sen
 not remembered.`,
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
 	}
-	o.settings.Own()
 	o.settings.Bind(c)
 	return c
 }
