@@ -78,7 +78,7 @@ function tell(needs) {
   // What is over is forgotten, so that this does not grow.
   if (!write(toldOf, JSON.stringify(needs.map((need) => need.key)))) return;
   if (fresh.length > most) {
-    popUp(choice.dataset.many.replace(/1[,.\s]?000[,.\s]?000[,.\s]?007/, String(fresh.length)), fresh.map((need) => need.what).slice(0, most).join("\n"), "toryo.many", "/");
+    popUp(`${choice.dataset.many} (${fresh.length})`, fresh.map((need) => need.what).slice(0, most).join("\n"), "toryo.many", "/");
     return;
   }
   for (const need of fresh) popUp(need.what, need.detail, need.key, need.path);
