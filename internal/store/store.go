@@ -42,6 +42,7 @@ type Store interface {
 	Backlogs
 	Users
 	Sessions
+	SavedLinks
 	Audit
 	Retention
 
