@@ -3,7 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
-	"slices"
+	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -198,7 +198,7 @@ func (o *tasksShow) run(ctx context.Context, name string) error {
 		}
 		lines := [][]string{
 			{"id", t.ID}, {"item", t.Item}, {"title", cli.OneLine(t.Title)}, {"url", t.URL},
-			{"state", t.State + ": " + t.ReasonText}, {"why", cli.OneLine(t.Detail)}, {"waits", waitingText(t.Waits)}, {"to fix it", cli.OneLine(t.Fix)}, {"type", t.Type + ": " + messages.Reason(task.English, task.Reason(t.Cause))},
+			{"state", t.State + ": " + t.ReasonText}, {"type", t.Type + ": " + messages.Reason(task.English, task.Reason(t.Cause))},
 			{"role", t.Role}, {"branch", t.Branch}, {"priority", fmt.Sprint(t.Priority)},
 			{"generation", fmt.Sprint(t.Generation)}, {"attempts", fmt.Sprint(t.Attempts)}, {"agent", t.LastAgent},
 			{"assigned", t.AssignedAt.Format(time.RFC3339)}, {"changed", t.UpdatedAt.Format(time.RFC3339)},
@@ -206,6 +206,10 @@ func (o *tasksShow) run(ctx context.Context, name string) error {
 		for _, item := range t.BlockedBy {
 			lines = append(lines, []string{"blocked by", item})
 		}
-		return o.table(slices.DeleteFunc(lines, func(line []string) bool { return line[1] == "" }))
+		if err := o.table(lines); err != nil {
+			return err
+		}
+		_, err = io.WriteString(o.Stdout, whyText(t))
+		return err
 	})
 }

@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/toryo-dev/toryo/internal/access"
-	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -228,20 +226,7 @@ func finish(ctx context.Context, entries *taskEntries, tasks taskSource, id stri
 	if err := entries.ending(now.State, task.Reason(now.Reason)); err != nil {
 		return err
 	}
-	return entries.why(now)
-}
-
-// why prints what was said about the state of the task, and what can be done about it.
-func (e *taskEntries) why(t wire.Task) error {
-	var text strings.Builder
-	text.WriteString(indented(t.Detail))
-	if waits := waitingText(t.Waits); waits != "" {
-		text.WriteString("  waits: " + waits + "\n")
-	}
-	if t.Fix != "" {
-		text.WriteString("  → " + cli.OneLine(t.Fix) + "\n")
-	}
-	_, err := io.WriteString(e.out, text.String())
+	_, err = io.WriteString(entries.out, whyText(now))
 	return err
 }
 

@@ -60,7 +60,7 @@ func (o *tasksNeeds) run(ctx context.Context) error {
 // their own.
 func printNeed(out io.Writer, need wire.Need) error {
 	var text strings.Builder
-	text.WriteString(cli.OneLine(need.What))
+	text.WriteString(printable(need.What))
 	if need.Why != "" {
 		text.WriteString(": " + need.Why)
 	}
@@ -72,10 +72,15 @@ func printNeed(out io.Writer, need wire.Need) error {
 		text.WriteString(indented(need.Detail))
 	}
 	if need.Fix != "" {
-		text.WriteString("  → " + cli.OneLine(need.Fix) + "\n")
+		text.WriteString("  → " + printable(need.Fix) + "\n")
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
+}
+
+// printable is a text of others as one line, which does not command the terminal.
+func printable(text string) string {
+	return textfmt.Shorten(textfmt.OneLine(strings.Map(cli.Visible, text)), longestDetail)
 }
 
 // longestDetail is how many characters of a detail are printed.
@@ -90,6 +95,19 @@ func indented(detail string) string {
 	return text.String()
 }
 
+// whyText is what was said about the state of a task, why it waits, and what can be done about it,
+// in lines of their own.
+func whyText(t wire.Task) string {
+	text := indented(t.Detail)
+	if waits := waitingText(t.Waits); waits != "" {
+		text += "  waits: " + waits + "\n"
+	}
+	if t.Fix != "" {
+		text += "  → " + printable(t.Fix) + "\n"
+	}
+	return text
+}
+
 // waitingText says why a queued task waits; "" of others.
 func waitingText(waits *wire.Waiting) string {
 	if waits == nil {
@@ -97,12 +115,12 @@ func waitingText(waits *wire.Waiting) string {
 	}
 	text := waits.Text
 	if waits.Reason == string(task.ReasonAllPaused) && waits.By != "" {
-		text += " (by " + cli.OneLine(waits.By) + ")"
+		text += " (by " + printable(waits.By) + ")"
 	} else if waits.By != "" {
-		text += " (" + cli.OneLine(waits.By) + ")"
+		text += " (" + printable(waits.By) + ")"
 	}
 	if waits.Detail != "" {
-		text += ": " + cli.OneLine(waits.Detail)
+		text += ": " + printable(waits.Detail)
 	}
 	if waits.Until != nil {
 		text += ", until " + waits.Until.Format(time.RFC3339)
