@@ -43,6 +43,7 @@ type Store interface {
 	Backlogs
 	Users
 	Sessions
+	SavedLinks
 	Audit
 	Retention
 

@@ -125,7 +125,8 @@ func serveOn(ctx context.Context, p Program, c config.Config, has resources, rea
 	}
 	defer stopReviews(reviews)
 	now := connected.clock.Now
-	pages := newPages(p, c, connected, tasks, reviews)
+	needs := needsOf(c, connected, tasks)
+	pages := newPages(p, c, connected, tasks, needs, reviews)
 	report.Metrics.Gauge("toryo_data_free_bytes", "What is free on the disk of the data folder; -1 if that is not known.", func() float64 { return freeBytes(c.DataDir) })
 	own := access.NewSecret()
 	answering := server.New(server.Options{
@@ -135,17 +136,17 @@ func serveOn(ctx context.Context, p Program, c config.Config, has resources, rea
 		Webhooks: connected.webhooks, Git: server.Git(connected.mirrors, database), HandOut: tasks, Board: connected.board, Reviews: reviews, TLS: encryption,
 		Limits: server.Limits{PerToken: float64(c.Server.RequestsPerToken), PerAddress: float64(c.Server.RequestsPerAddress)},
 		Runs:   tasks.runs, Controller: tasks.controller, Notifier: tasks.notifier,
-		Ledger: ledger.Ledger{Store: database, Limits: LimitsOf(c.Budget), Now: p.Now},
+		Ledger: ledger.Ledger{Store: database, Limits: LimitsOf(c.Budget), Now: p.Now}, Needs: needs.List,
 	})
-	pages.Faults = faultsOf(answering)
+	needs.Faults = faultsOf(answering)
 	return serveUntil(ctx, p, answering, listener, Instance{Config: c, Store: database, Report: report, Pages: pages, Board: connected.board, tasks: tasks, drain: reviews.Drain, process: has.process.ID(), token: own}, ready)
 }
 
-// faultsOf is what the pages say about a server that is not ready.
-func faultsOf(s *server.Server) func(context.Context) []web.Fault {
-	return func(ctx context.Context) (faults []web.Fault) {
+// faultsOf is what people are told about a server that is not ready.
+func faultsOf(s *server.Server) func(context.Context) []broker.Fault {
+	return func(ctx context.Context) (faults []broker.Fault) {
 		for _, fault := range s.Faults(ctx) {
-			faults = append(faults, web.Fault{Name: fault.Name, Detail: fault.Err.Error()})
+			faults = append(faults, broker.Fault{Name: fault.Name, Detail: fault.Err.Error()})
 		}
 		return faults
 	}
