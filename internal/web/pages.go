@@ -50,6 +50,8 @@ type Options struct {
 	Turns func(ctx context.Context) ([]Turn, error)
 	// Needs says what waits for a person; nil means that nobody knows.
 	Needs func(ctx context.Context) ([]task.Need, error)
+	// Quiet says whether nobody is to be told anything at a moment; nil means never.
+	Quiet func(at time.Time) bool
 	// Listen returns a channel that has a value after something happened to the
 	// task, or to any task for "". The caller calls stop when it no longer
 	// listens. Nil means that the database is looked at now and then instead.
@@ -100,6 +102,7 @@ func New(options Options) *Pages {
 		p.registerElsewhere(mux)
 	}
 	p.registerPreferences(mux)
+	p.registerNotifications(mux)
 	p.registerHome(mux)
 	p.registerTasks(mux)
 	p.registerReceipts(mux)

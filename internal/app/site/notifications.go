@@ -58,6 +58,16 @@ func notifying(c config.Config, f *connections, needs listNeeds, happened func()
 	return []leader.Job{{Name: "tell people what waits for them", Every: notifyEvery, Do: deliverer.Deliver}}, nil
 }
 
+// quietIn says whether it is quiet at a moment, for browsers. Hours that are wrong keep the server
+// from starting before that.
+func quietIn(c config.Config) func(time.Time) bool {
+	hours, err := c.Notifications.Quiet()
+	if err != nil {
+		return nil
+	}
+	return hours.In
+}
+
 // LookAtNotifications is how toryo doctor looks at the webhooks by which people are told: whether
 // something answers there, and what servers could not send.
 func LookAtNotifications(c config.Config) []doctor.NotificationAccess {

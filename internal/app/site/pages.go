@@ -17,10 +17,10 @@ import (
 )
 
 // newPages makes the pages for people.
-func newPages(p Program, c config.Config, f *connections, tasks *dispatch, needs *broker.Needs, reviews *review.Service) *web.Pages {
+func newPages(p Program, c config.Config, f *connections, tasks *dispatch, reviews *review.Service) *web.Pages {
 	options := web.Options{
 		Store: f.store, Log: f.log, Now: p.Now, Version: Version(),
-		Board: f.board, Turns: tasks.turns, Needs: needs.List, Listen: tasks.notifier.ListenToJournal, Happened: tasks.notifier.Counts, Steering: steering{tasks.controller}, Reviews: reviews,
+		Board: f.board, Turns: tasks.turns, Needs: tasks.needs.List, Quiet: quietIn(c), Listen: tasks.notifier.ListenToJournal, Happened: tasks.notifier.Counts, Steering: steering{tasks.controller}, Reviews: reviews,
 		Provider: providerOf(c.OIDC, p.Now),
 		Settings: web.Settings{
 			Budget: web.Budget{
@@ -64,11 +64,10 @@ func providerOf(c config.OIDC, now func() time.Time) access.Provider {
 	})
 }
 
-// needsOf lists what waits for a person. What the server itself cannot use is added when there is
-// one.
+// needsOf lists what waits for a person.
 func needsOf(c config.Config, f *connections, tasks *dispatch) *broker.Needs {
 	return &broker.Needs{
-		Store: f.store, Limits: broker.Limits(c.Limits), Day: DayBudget(c), Now: f.clock.Now, Waits: tasks.Waits,
+		Store: f.store, Limits: broker.Limits(c.Limits), Day: DayBudget(c), Now: f.clock.Now, Waits: tasks.Waits, Faults: tasks.serverFaults,
 	}
 }
 

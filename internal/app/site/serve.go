@@ -125,8 +125,7 @@ func serveOn(ctx context.Context, p Program, c config.Config, has resources, rea
 	}
 	defer stopReviews(reviews)
 	now := connected.clock.Now
-	needs := needsOf(c, connected, tasks)
-	pages := newPages(p, c, connected, tasks, needs, reviews)
+	pages := newPages(p, c, connected, tasks, reviews)
 	report.Metrics.Gauge("toryo_data_free_bytes", "What is free on the disk of the data folder; -1 if that is not known.", func() float64 { return freeBytes(c.DataDir) })
 	own := access.NewSecret()
 	answering := server.New(server.Options{
@@ -136,14 +135,14 @@ func serveOn(ctx context.Context, p Program, c config.Config, has resources, rea
 		Webhooks: connected.webhooks, Git: server.Git(connected.mirrors, database), HandOut: tasks, Board: connected.board, Reviews: reviews, TLS: encryption,
 		Limits: server.Limits{PerToken: float64(c.Server.RequestsPerToken), PerAddress: float64(c.Server.RequestsPerAddress)},
 		Runs:   tasks.runs, Controller: tasks.controller, Notifier: tasks.notifier,
-		Ledger: ledger.Ledger{Store: database, Limits: LimitsOf(c.Budget), Now: p.Now}, Needs: needs.List,
+		Ledger: ledger.Ledger{Store: database, Limits: LimitsOf(c.Budget), Now: p.Now}, Needs: tasks.needs.List,
 	})
-	needs.Faults = faultsOf(answering)
+	tasks.setFaults(faultsOf(answering))
 	return serveUntil(ctx, p, answering, listener, Instance{Config: c, Store: database, Report: report, Pages: pages, Board: connected.board, tasks: tasks, drain: reviews.Drain, process: has.process.ID(), token: own}, ready)
 }
 
 // faultsOf is what people are told about a server that is not ready.
-func faultsOf(s *server.Server) func(context.Context) []broker.Fault {
+func faultsOf(s *server.Server) faultsFunc {
 	return func(ctx context.Context) (faults []broker.Fault) {
 		for _, fault := range s.Faults(ctx) {
 			faults = append(faults, broker.Fault{Name: fault.Name, Detail: fault.Err.Error()})
