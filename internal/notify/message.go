@@ -45,6 +45,9 @@ func (p Pages) Message(in task.Language, at time.Time, needs []task.Need) format
 	for _, need := range needs[:min(len(needs), mostNeeds)] {
 		m.Needs = append(m.Needs, p.entry(in, need))
 	}
+	if len(needs) == 1 {
+		m.Title = m.Needs[0].What
+	}
 	return m
 }
 
