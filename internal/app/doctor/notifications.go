@@ -3,6 +3,8 @@ package doctor
 import (
 	"context"
 	"fmt"
+
+	"github.com/toryo-dev/toryo/internal/app/reach"
 )
 
 // NotificationAccess is a webhook by which people are told what waits for them.
@@ -27,8 +29,10 @@ func (n NotificationAccess) check(ctx context.Context) Finding {
 	finding := Finding{Name: "notifications", Status: Warning, Command: "toryo notify test " + n.Name}
 	status, err := n.Reach(ctx)
 	if err != nil {
-		finding.Found = err.Error()
-		finding.Hint = "look at notifications.webhooks." + n.Name + " in toryo.yaml, and at the network of this machine"
+		problem, _ := reach.Target{
+			Setting: "the address of notifications.webhooks." + n.Name, Authority: "add its certificate authority to those of this machine",
+		}.Explain(err)
+		finding.Found, finding.Hint = fmt.Sprintf("%s (%s): %s", n.Name, n.Format, problem.Found), problem.Hint
 		return finding
 	}
 	// A database that cannot be read is a finding of its own.

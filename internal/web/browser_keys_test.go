@@ -1,0 +1,178 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+func (b *window) press(keys string) {
+	b.t.Helper()
+	for _, key := range strings.Split(keys, "") {
+		b.Run("press "+key, chromedp.KeyEvent(key))
+	}
+}
+
+// Shortcuts lead where they say, but not while somebody types.
+func TestKeyboard(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.repository(t)
+	alice := h.window(t, "alice")
+	const shown = `document.getElementById("keys").open`
+	alice.press("gb")
+	alice.At("/board")
+	alice.press("gq")
+	alice.At("/queue")
+	alice.press("/")
+	alice.Until(`document.activeElement.matches("main input[type=search]")`)
+	alice.press("gb?/") // is what is searched for
+	if typed := get[string](alice, `document.activeElement.value`); typed != "gb?/" {
+		t.Errorf("the field has %q", typed)
+	}
+	if get[bool](alice, shown) || get[string](alice, `location.pathname`) != "/queue" {
+		t.Error("what is typed into a field is a shortcut")
+	}
+	alice.press("\x1b")
+	alice.Run("leave the field", chromedp.Evaluate(`document.activeElement.blur()`, nil))
+	alice.press("?")
+	alice.Until(shown)
+	alice.Sees("#keys dl", "Board")
+	alice.Accessible("the list of shortcuts")
+	alice.Shot("keys")
+	alice.press("gb") // the list is open
+	if get[string](alice, `location.pathname`) != "/queue" {
+		t.Error("a shortcut leads away from the list of shortcuts")
+	}
+	alice.press("\x1b")
+	alice.Until("!" + shown)
+	alice.press("gx") // leads nowhere
+	alice.press("b")
+	if get[string](alice, `location.pathname`) != "/queue" {
+		t.Error("a letter that follows something else leads somewhere")
+	}
+	// Without a field for searching there is the queue's.
+	alice.Open("/settings")
+	alice.press("/")
+	alice.At("/queue")
+	alice.Until(`document.activeElement.matches("main input[type=search]")`)
+	// They can be switched off, and that is kept.
+	alice.Open("/board")
+	alice.Click("[data-show-keys]")
+	alice.Until(shown)
+	alice.Click("#keys [name=use]")
+	alice.Click("#keys [data-close]")
+	alice.Open("/settings")
+	alice.press("gb?")
+	if get[bool](alice, shown) || get[string](alice, `location.pathname`) != "/settings" {
+		t.Error("shortcuts that are switched off do something")
+	}
+}
+
+// needsHouse is a house in which something needs somebody.
+func needsHouse(t *testing.T, needs *[]task.Need, quiet *bool) *house {
+	t.Helper()
+	return newHouse(t, func(o *Options) {
+		o.Needs = func(context.Context) ([]task.Need, error) { return *needs, nil }
+		o.Quiet = func(time.Time) bool { return *quiet }
+	})
+}
+
+func questionAbout(title string) task.Need {
+	return task.Need{
+		Key: "answer/" + title, Kind: task.NeedAnswer, Reason: task.ReasonAwaitingAnswer, Detail: "Which oil?\n<b>x</b>",
+		Task: &task.Task{ID: "t1", Title: title, Key: task.Key{Forge: task.Board, Repository: "team/app", Kind: task.Issue, Number: 1}},
+	}
+}
+
+// What browsers are told is for those who are signed in, short, and in their language.
+func TestWhatBrowsersAreTold(t *testing.T) {
+	t.Parallel()
+	var needs []task.Need
+	quiet := false
+	h := needsHouse(t, &needs, &quiet)
+	vera := h.visitor(t, "vera")
+	for range 1000 {
+		needs = append(needs, questionAbout(strings.Repeat("長い", 5000)))
+	}
+	status, body := vera.get("/needs.json")
+	var told toldNeeds
+	must(t, json.Unmarshal([]byte(body), &told))
+	if status != 200 || len(told.Needs) != mostTold || len(body) > 300<<10 || told.Needs[0].Path != "/tasks/t1" || strings.Contains(told.Needs[0].Detail, "\n") {
+		t.Errorf("answered %d with %d bytes", status, len(body))
+	}
+	needs, quiet = nil, true
+	if _, body := vera.get("/needs.json"); body != `{"quiet":true,"needs":[]}` {
+		t.Errorf("answered %s", body)
+	}
+	stranger := h.visitor(t, "")
+	stranger.header.Set("Accept", "application/json")
+	if status, _ := stranger.get("/needs.json"); status != 401 {
+		t.Errorf("a stranger is answered %d", status)
+	}
+}
+
+// A browser whose reader wants it tells of each thing once, from one of several pages, and of
+// nothing in quiet hours.
+func TestBrowserNotifications(t *testing.T) {
+	t.Parallel()
+	var needs []task.Need
+	quiet := false
+	h := needsHouse(t, &needs, &quiet)
+	alice := h.window(t, "alice")
+	// What the page shows goes to the real notifications of the browser, and is noted.
+	alice.Run("note what is shown", chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(`window.shown = []; window.Notification = class extends window.Notification {
+			constructor(title, options) { super(title, options); window.shown.push(title + "|" + options.body); }
+		}`).Do(ctx)
+		return err
+	}), browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeNotifications}))
+	needs = []task.Need{questionAbout("Fix the gate")}
+	alice.Open("/")
+	if count := get[int](alice, `window.shown.length`); count != 0 {
+		t.Error("somebody who did not ask for it is told something")
+	}
+	alice.Click(".menu > summary")
+	alice.Accessible("the menu")
+	alice.Click("[data-notify] button")
+	alice.Until(`document.querySelector("[data-notify] button").ariaPressed === "true"`)
+	alice.Until(`window.shown.length === 1`)
+	if text := get[string](alice, `window.shown[0]`); text != "Answer a question: Fix the gate (board:team/app#1)|Which oil? <b>x</b>" {
+		t.Errorf("told %q", text)
+	}
+	alice.Open("/board") // another page tells the same no more
+	alice.Until(`JSON.parse(localStorage["toryo.told"]).length === 1`)
+	look := func() {
+		alice.Open("/queue")
+		alice.Until(`performance.getEntriesByType("resource").some((one) => one.name.endsWith("/needs.json") && one.responseEnd > 0)`)
+	}
+	look()
+	quiet = true
+	needs = append(needs, questionAbout("Oil the hinge"))
+	look()
+	if count := get[int](alice, `window.shown.length`); count != 0 {
+		t.Errorf("%d things are told again, or in quiet hours", count)
+	}
+	quiet = false
+	alice.Open("/queue")
+	alice.Until(`window.shown.length === 1 && window.shown[0].includes("Oil the hinge")`)
+	// Many at once are one.
+	for i := range 20 {
+		needs = append(needs, questionAbout(fmt.Sprint("Task ", i)))
+	}
+	alice.Open("/queue")
+	alice.Until(`window.shown.length === 1 && window.shown[0].startsWith("Several things need you (20)")`)
+	alice.Click(".menu > summary")
+	alice.Shot("notify-menu")
+	alice.Click("[data-notify] button")
+	alice.Until(`document.querySelector("[data-notify] button").ariaPressed === "false"`)
+}
