@@ -15,13 +15,13 @@ func TestBoxesAndFolds(t *testing.T) {
 		"1. [X] one":                       "<ol>\n<li class=\"task\"><span class=\"box\">☑</span> one</li>\n</ol>\n",
 		"[x] in a sentence":                "<p>[x] in a sentence</p>\n",
 
-		"<details>\n<summary>The log</summary>\n\n**bold**\n\n- a\n\n</details>\n\nafter": "<details><summary>The log</summary>\n<p><strong>bold</strong></p>\n<ul>\n<li>a</li>\n</ul>\n</details>\n<p>after</p>\n",
-		"<details open>\n\ntext\n\n</details>":                                              "<details open=\"\">\n<p>text</p>\n</details>\n",
-		"<details><summary>a <b>b</b> &lt;c&gt;</summary>text</details>":                   "<details><summary>a b &lt;c&gt;</summary>\n<p>text</p>\n</details>\n",
-		"<details>\n\n<summary>S</summary>\n\ntext\n</details>":                             "<details><summary>S</summary>\n<p>text</p>\n</details>\n",
+		"<details>\n<summary>The log</summary>\n\n**bold**\n\n- a\n\n</details>\n\nafter":                           "<details><summary>The log</summary>\n<p><strong>bold</strong></p>\n<ul>\n<li>a</li>\n</ul>\n</details>\n<p>after</p>\n",
+		"<details open>\n\ntext\n\n</details>":                                                                      "<details open=\"\">\n<p>text</p>\n</details>\n",
+		"<details><summary>a <b>b</b> &lt;c&gt;</summary>text</details>":                                            "<details><summary>a b &lt;c&gt;</summary>\n<p>text</p>\n</details>\n",
+		"<details>\n\n<summary>S</summary>\n\ntext\n</details>":                                                     "<details><summary>S</summary>\n<p>text</p>\n</details>\n",
 		"<details><summary>1</summary>\n\n<details><summary>2</summary>\n\nx\n\n</details>\n\ny\n\n</details>\n\nz": "<details><summary>1</summary>\n<details><summary>2</summary>\n<p>x</p>\n</details>\n<p>y</p>\n</details>\n<p>z</p>\n",
-		"<details>\n<summary>1</summary>\n\na\n\n</details>\n<details>\n<summary>2</summary>\n\nb\n\n</details>":   "<details><summary>1</summary>\n<p>a</p>\n</details>\n<details><summary>2</summary>\n<p>b</p>\n</details>\n",
-		"> <details><summary>q</summary>\n>\n> x\n\nafter":                                                         "<blockquote>\n<details><summary>q</summary>\n<p>x</p>\n</details>\n</blockquote>\n<p>after</p>\n",
+		"<details>\n<summary>1</summary>\n\na\n\n</details>\n<details>\n<summary>2</summary>\n\nb\n\n</details>":    "<details><summary>1</summary>\n<p>a</p>\n</details>\n<details><summary>2</summary>\n<p>b</p>\n</details>\n",
+		"> <details><summary>q</summary>\n>\n> x\n\nafter":                                                          "<blockquote>\n<details><summary>q</summary>\n<p>x</p>\n</details>\n</blockquote>\n<p>after</p>\n",
 		"```\n<details>\n```": "<pre><code>&lt;details&gt;\n</code></pre>\n",
 	} {
 		if got := rendered(t.Context(), t, text); got != want {
