@@ -25,6 +25,7 @@ var (
 // built are the beginnings of keys that the program builds, with what it puts behind:
 // the constants of a type, or the codes themselves.
 var built = map[string][]string{
+	"agents.state_":   {"working", "idle", "unable", "offline", "revoked"},
 	"citation.":       {"review.CitationState"},
 	"connect.from.":   {"file", "variable", "app", "none"},
 	"connect.hook.":   {"good", "none", "off", "events", "failed", "hidden", "app", "unknown"},
@@ -41,6 +42,7 @@ var built = map[string][]string{
 	"judgement.":      {"strengths", "weaknesses", "important_points", "future_considerations"},
 	"kind.":           {"task.EventKind"},
 	"ledger.":         {"new", "edited", "deleted"}, // not "present", which no run is told of
+	"needs.kind_":     {"task.NeedKind"},
 	"notice.heading_": {"task.State"},
 	"notice.late_":    {"task.CommentKind", "new", "edited", "deleted"},
 	"phase.":          {"task.Phase"},

@@ -17,7 +17,7 @@ import (
 // furnished is a house with something on every page.
 func furnished(t testing.TB) (h *house, paths map[string]string) {
 	t.Helper()
-	h = newSteeredHouse(t, withReviews(t), withConnections(connectable()))
+	h = newSteeredHouse(t, withReviews(t), withConnections(connectable()), withBroker)
 	h.repository(t)
 	_, err := h.board.EnsureUser(t.Context(), "bob", forge.WriteAccess)
 	must(t, err)
@@ -42,7 +42,7 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 	must(t, err)
 	h.ask(t, "root", thread.ID, "§2 what is there?")
 	return h, map[string]string{
-		"home": "/", "queue": "/queue", "board": "/board", "issues": "/board/team/app", "new-issue": "/board/team/app/issues/new",
+		"home": "/", "queue": "/queue", "agents": "/agents", "board": "/board", "issues": "/board/team/app", "new-issue": "/board/team/app/issues/new",
 		"pulls": "/board/team/app/pulls", "new-pull": "/board/team/app/pulls/new",
 		"reviews": "/reviews", "review": "/reviews/" + about.ID, "context": "/threads/" + thread.ID + "/context?input=hello",
 		"issue": "/board/team/app/issues/1", "pull": "/board/team/app/pulls/2", "changes": "/board/team/app/pulls/2?tab=changes",

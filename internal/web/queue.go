@@ -112,10 +112,14 @@ func taskFilter(l listing) store.TaskFilter {
 
 // queueColumns are the columns by which tasks can be put in order.
 var queueColumns = columns[queueRow]{
-	"place":    func(a, b queueRow) int { return cmp.Compare(lastIfZero(a.place()), lastIfZero(b.place())) },
-	"state":    func(a, b queueRow) int { return cmp.Compare(slices.Index(task.States, a.State), slices.Index(task.States, b.State)) },
-	"title":    byText(func(row queueRow) string { return row.Title }),
-	"item":     func(a, b queueRow) int { return cmp.Or(cmp.Compare(a.Key.Repo().String(), b.Key.Repo().String()), cmp.Compare(a.Key.Number, b.Key.Number)) },
+	"place": func(a, b queueRow) int { return cmp.Compare(lastIfZero(a.place()), lastIfZero(b.place())) },
+	"state": func(a, b queueRow) int {
+		return cmp.Compare(slices.Index(task.States, a.State), slices.Index(task.States, b.State))
+	},
+	"title": byText(func(row queueRow) string { return row.Title }),
+	"item": func(a, b queueRow) int {
+		return cmp.Or(cmp.Compare(a.Key.Repo().String(), b.Key.Repo().String()), cmp.Compare(a.Key.Number, b.Key.Number))
+	},
 	"why":      byText(func(row queueRow) string { return row.why.reason }),
 	"agent":    byText(func(row queueRow) string { return cmp.Or(row.Lease.Agent, row.LastAgent) }),
 	"since":    byTime(func(row queueRow) timeOf { return row.UpdatedAt }),

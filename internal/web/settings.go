@@ -117,29 +117,63 @@ func (p *Pages) changeRole(r *http.Request, v visit) error {
 
 // settingsView is what everyone may know, and what admins manage.
 type settingsView struct {
-	tokens  []store.Token
+	listing listing       // of the tokens
+	tokens  []store.Token // of the page
+	revoked int           // tokens that are out of sight
 	forges  []ForgeHealth
 	budget  Budget
 	spent   store.Amount
 	created string // a token that was just made, to be seen once
 }
 
-func (p *Pages) readSettings(ctx context.Context, v visit) (view settingsView, err error) {
-	view.budget = p.Settings.Budget
+// tokensName is what the tokens are narrowed to: with the revoked ones, or without.
+const tokensName = "tokens"
+
+// tokenColumns are the columns by which tokens can be put in order.
+var tokenColumns = columns[store.Token]{
+	"name": byText(func(token store.Token) string { return token.Name }),
+	"role": byText(func(token store.Token) string { return token.Role }),
+	"made": byTime(func(token store.Token) timeOf { return token.CreatedAt }),
+}
+
+// showTokens chooses the tokens of the page. Revoked ones are out of sight unless the reader asks
+// for them.
+func (s *settingsView) showTokens(tokens []store.Token) {
+	all := s.listing.get(tokensName) == allStates
+	shown := make([]store.Token, 0, len(tokens))
+	for _, token := range tokens {
+		switch {
+		case !contains(s.listing.search(), token.Name, token.Role):
+		case token.RevokedAt.IsZero() || all:
+			shown = append(shown, token)
+		default:
+			s.revoked++
+		}
+	}
+	inOrder(s.listing, shown, tokenColumns)
+	s.tokens = pageOf(&s.listing, shown)
+}
+
+func (p *Pages) readSettings(r *http.Request, v visit) (view settingsView, err error) {
+	ctx := r.Context()
+	view.budget, view.listing = p.Settings.Budget, readListing(r, tokensName)
+	view.listing.path = "/settings" // also of the answer to a form
 	if p.Settings.Forges != nil {
 		if view.forges, err = p.Settings.Forges(ctx); err != nil {
 			return view, err
 		}
 	}
-	if view.tokens, err = p.Store.ListTokens(ctx); err != nil {
+	tokens, err := p.Store.ListTokens(ctx)
+	if err != nil {
 		return view, err
 	}
+	view.showTokens(tokens)
 	_, view.spent, err = p.Store.Spent(ctx, "", v.now)
 	return view, err
 }
 
 func (p *Pages) showSettings(r *http.Request, v visit) (templ.Component, error) {
-	view, err := p.readSettings(r.Context(), v)
+	view, err := p.readSettings(r, v)
 	return settingsPage(v, view), err
 }
 
@@ -157,7 +191,7 @@ func (p *Pages) createToken(w http.ResponseWriter, r *http.Request, v visit) {
 	})
 	var view settingsView
 	if err == nil {
-		view, err = p.readSettings(r.Context(), v)
+		view, err = p.readSettings(r, v)
 	}
 	if err != nil {
 		p.fail(w, r, v, err)
