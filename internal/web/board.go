@@ -1,16 +1,19 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/a-h/templ"
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
