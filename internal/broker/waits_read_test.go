@@ -44,7 +44,7 @@ func TestWaitsReadTheQueueOnce(t *testing.T) {
 			t.Errorf("%s: %d rows are read", when, rows)
 		}
 	}
-	asked("no agent is connected", task.ReasonNoAgents, many, true)
+	asked("there is no agent", task.ReasonNoAgents, many, true)
 	asked("nothing has happened", task.ReasonNoAgents, many, false)
 	_, err := database.Move(t.Context(), store.Change{Task: all[0].ID, Trigger: task.Withdrawn, Reason: task.ReasonUnassigned})
 	check(err)

@@ -51,7 +51,7 @@ func TestWaits(t *testing.T) {
 	o.forge.Change(blocked, func(i *forge.Item) { i.Body = "Blocked by #1" })
 	o.look(key)
 	o.look(blocked)
-	want("no agent is connected", "no_agents   github:team/app#1")
+	want("there is no agent", "no_agents   github:team/app#1")
 	first := agent("first")
 	want("an agent is new")
 	o.later(10 * time.Minute)

@@ -42,6 +42,7 @@ var built = map[string][]string{
 	"judgement.":      {"strengths", "weaknesses", "important_points", "future_considerations"},
 	"kind.":           {"task.EventKind"},
 	"ledger.":         {"new", "edited", "deleted"}, // not "present", which no run is told of
+	"list.sort_":      {"-number", "number", "title", "author"},
 	"needs.kind_":     {"task.NeedKind"},
 	"notice.heading_": {"task.State"},
 	"notice.late_":    {"task.CommentKind", "new", "edited", "deleted"},
