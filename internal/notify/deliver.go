@@ -185,6 +185,21 @@ func (d *Deliverer) send(ctx context.Context, to Target, needs []task.Need, keys
 	return d.Store.EndNotifications(ctx, to.Name, keys, end)
 }
 
+// worrying is after how many attempts people are told, on the pages, that a target fails.
+const worrying = 3
+
+// Problem is why a target does not take what it has to be told; empty if it does, or was not
+// tried often yet.
+func Problem(ctx context.Context, in store.Notifications, target string) (string, error) {
+	known, err := in.ListNotifications(ctx, target)
+	for _, one := range known {
+		if one.SentAt.IsZero() && one.OverAt.IsZero() && one.Attempts >= worrying && one.Problem != "" {
+			return one.Problem, nil
+		}
+	}
+	return "", err
+}
+
 // problemOf is what an error says, without what can be done.
 func problemOf(err error) string {
 	coded, is := task.AsError(err)

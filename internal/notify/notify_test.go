@@ -250,6 +250,9 @@ func TestRetries(t *testing.T) {
 			t.Fatalf("the attempt after number %d came too soon", i+1)
 		}
 	}
+	if problem, err := Problem(t.Context(), o.store, "team"); err != nil || !strings.Contains(problem, "HTTP 503") {
+		t.Errorf("the pages say %q, %v", problem, err)
+	}
 	o.set(question(1), question(2)) // what is new waits with the rest
 	must(t, server.Deliver(t.Context()))
 	if o.requests != 4 {
@@ -263,6 +266,12 @@ func TestRetries(t *testing.T) {
 	o.answer = nil
 	o.at(due)
 	must(t, server.Deliver(t.Context()))
+	must(t, server.Deliver(t.Context()))
+	o.want("answer/1 answer/2")
+	if problem, err := Problem(t.Context(), o.store, "team"); err != nil || problem != "" {
+		t.Errorf("the pages still say %q, %v", problem, err)
+	}
+	o.set(task.Need{Key: "server/notifications", Kind: task.NeedServer, Subject: FaultName})
 	must(t, server.Deliver(t.Context()))
 	o.want("answer/1 answer/2")
 	if pauseAfter(1000, io.EOF) != longestPause {

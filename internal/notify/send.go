@@ -33,8 +33,15 @@ type Target struct {
 	Language task.Language
 }
 
-// Wants reports whether the target is told of a need.
+// FaultName names, among the faults of a server, that people cannot be told of what waits for them.
+const FaultName = "notifications"
+
+// Wants reports whether the target is told of a need. That nobody can be told is on the pages
+// only.
 func (t Target) Wants(need task.Need) bool {
+	if need.Kind == task.NeedServer && need.Subject == FaultName {
+		return false
+	}
 	for _, kind := range t.Kinds {
 		if kind == need.Kind {
 			return true

@@ -3,10 +3,12 @@ package site
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/doctor"
+	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/leader"
 	"github.com/toryo-dev/toryo/internal/notify"
 	"github.com/toryo-dev/toryo/internal/notify/format"
@@ -56,6 +58,21 @@ func notifying(c config.Config, f *connections, needs listNeeds, happened func()
 		Now: f.clock.Now, Log: f.log,
 	})
 	return []leader.Job{{Name: "tell people what waits for them", Every: notifyEvery, Do: deliverer.Deliver}}, nil
+}
+
+// notificationFaults says which webhooks do not take what people have to be told.
+func notificationFaults(ctx context.Context, c config.Config, in store.Notifications) (faults []broker.Fault) {
+	var problems []string
+	for _, name := range c.Notifications.WebhookNames() {
+		// A database that cannot be read is a fault of its own.
+		if problem, err := notify.Problem(ctx, in, name); err == nil && problem != "" {
+			problems = append(problems, problem)
+		}
+	}
+	if len(problems) > 0 {
+		faults = append(faults, broker.Fault{Name: notify.FaultName, Detail: strings.Join(problems, "\n")})
+	}
+	return faults
 }
 
 // quietIn says whether it is quiet at a moment, for browsers. Hours that are wrong keep the server

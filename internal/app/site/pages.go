@@ -66,8 +66,11 @@ func providerOf(c config.OIDC, now func() time.Time) access.Provider {
 
 // needsOf lists what waits for a person.
 func needsOf(c config.Config, f *connections, tasks *dispatch) *broker.Needs {
+	faults := func(ctx context.Context) []broker.Fault {
+		return append(tasks.serverFaults(ctx), notificationFaults(ctx, c, f.store)...)
+	}
 	return &broker.Needs{
-		Store: f.store, Limits: broker.Limits(c.Limits), Day: DayBudget(c), Now: f.clock.Now, Waits: tasks.Waits, Faults: tasks.serverFaults,
+		Store: f.store, Limits: broker.Limits(c.Limits), Day: DayBudget(c), Now: f.clock.Now, Waits: tasks.Waits, Faults: faults,
 	}
 }
 
