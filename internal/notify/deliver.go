@@ -220,8 +220,7 @@ func pauseAfter(attempts int, failed error) time.Duration {
 	for range min(attempts-1, 10) {
 		pause *= 2
 	}
-	var refused refusal
-	if errors.As(failed, &refused) {
+	if refused, is := errors.AsType[refusal](failed); is {
 		pause = max(pause, refused.wait)
 	}
 	return min(pause, longestPause)

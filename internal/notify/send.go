@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,12 +43,7 @@ func (t Target) Wants(need task.Need) bool {
 	if need.Kind == task.NeedServer && need.Subject == FaultName {
 		return false
 	}
-	for _, kind := range t.Kinds {
-		if kind == need.Kind {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(t.Kinds, need.Kind)
 }
 
 const (
@@ -110,7 +106,7 @@ func (s *Sender) Send(ctx context.Context, to Target, message format.Message) er
 	}
 	defer func() { _ = answer.Body.Close() }()
 	said, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer)) // what it says counts only when it refuses
-	return s.judge(to, answer, said)
+	return judge(to, answer, said)
 }
 
 // Reach reports whether something answers at the address of a target, without sending a
@@ -129,14 +125,14 @@ func (s *Sender) Reach(ctx context.Context, to Target) (status int, err error) {
 
 // withoutAddress is the reason of an error of the client, which puts the address before it.
 func withoutAddress(err error) error {
-	var at *url.Error
-	if errors.As(err, &at) {
+	if at, is := errors.AsType[*url.Error](err); is {
 		return at.Err
 	}
 	return err
 }
 
-func (s *Sender) judge(to Target, answer *http.Response, said []byte) error {
+// judge says whether a target has taken a message.
+func judge(to Target, answer *http.Response, said []byte) error {
 	switch {
 	case answer.StatusCode >= 200 && answer.StatusCode < 300:
 		return nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,12 +79,33 @@ func TestKeyboard(t *testing.T) {
 	}
 }
 
-// needsHouse is a house in which something needs somebody.
-func needsHouse(t *testing.T, needs *[]task.Need, quiet *bool) *house {
+// needing is what needs somebody, and whether it is quiet.
+type needing struct {
+	mutex sync.Mutex
+	needs []task.Need
+	quiet bool
+}
+
+func (n *needing) set(quiet bool, needs ...task.Need) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	n.quiet, n.needs = quiet, needs
+}
+
+// house is one in which that needs somebody.
+func (n *needing) house(t *testing.T) *house {
 	t.Helper()
 	return newHouse(t, func(o *Options) {
-		o.Needs = func(context.Context) ([]task.Need, error) { return *needs, nil }
-		o.Quiet = func(time.Time) bool { return *quiet }
+		o.Needs = func(context.Context) ([]task.Need, error) {
+			n.mutex.Lock()
+			defer n.mutex.Unlock()
+			return n.needs, nil
+		}
+		o.Quiet = func(time.Time) bool {
+			n.mutex.Lock()
+			defer n.mutex.Unlock()
+			return n.quiet
+		}
 	})
 }
 
@@ -97,20 +119,21 @@ func questionAbout(title string) task.Need {
 // What browsers are told is for those who are signed in, short, and in their language.
 func TestWhatBrowsersAreTold(t *testing.T) {
 	t.Parallel()
-	var needs []task.Need
-	quiet := false
-	h := needsHouse(t, &needs, &quiet)
+	var now needing
+	h := now.house(t)
 	vera := h.visitor(t, "vera")
+	var many []task.Need
 	for range 1000 {
-		needs = append(needs, questionAbout(strings.Repeat("長い", 5000)))
+		many = append(many, questionAbout(strings.Repeat("長い", 5000)))
 	}
+	now.set(false, many...)
 	status, body := vera.get("/needs.json")
 	var told toldNeeds
 	must(t, json.Unmarshal([]byte(body), &told))
 	if status != 200 || len(told.Needs) != mostTold || len(body) > 300<<10 || told.Needs[0].Path != "/tasks/t1" || strings.Contains(told.Needs[0].Detail, "\n") {
 		t.Errorf("answered %d with %d bytes", status, len(body))
 	}
-	needs, quiet = nil, true
+	now.set(true)
 	if _, body := vera.get("/needs.json"); body != `{"quiet":true,"needs":[]}` {
 		t.Errorf("answered %s", body)
 	}
@@ -125,9 +148,8 @@ func TestWhatBrowsersAreTold(t *testing.T) {
 // nothing in quiet hours.
 func TestBrowserNotifications(t *testing.T) {
 	t.Parallel()
-	var needs []task.Need
-	quiet := false
-	h := needsHouse(t, &needs, &quiet)
+	var now needing
+	h := now.house(t)
 	alice := h.window(t, "alice")
 	// What the page shows goes to the real notifications of the browser, and is noted.
 	alice.Run("note what is shown", chromedp.ActionFunc(func(ctx context.Context) error {
@@ -136,7 +158,8 @@ func TestBrowserNotifications(t *testing.T) {
 		}`).Do(ctx)
 		return err
 	}), browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeNotifications}))
-	needs = []task.Need{questionAbout("Fix the gate")}
+	gate, hinge := questionAbout("Fix the gate"), questionAbout("Oil the hinge")
+	now.set(false, gate)
 	alice.Open("/")
 	if count := get[int](alice, `window.shown.length`); count != 0 {
 		t.Error("somebody who did not ask for it is told something")
@@ -156,19 +179,20 @@ func TestBrowserNotifications(t *testing.T) {
 		alice.Until(`performance.getEntriesByType("resource").some((one) => one.name.endsWith("/needs.json") && one.responseEnd > 0)`)
 	}
 	look()
-	quiet = true
-	needs = append(needs, questionAbout("Oil the hinge"))
+	now.set(true, gate, hinge)
 	look()
 	if count := get[int](alice, `window.shown.length`); count != 0 {
 		t.Errorf("%d things are told again, or in quiet hours", count)
 	}
-	quiet = false
+	now.set(false, gate, hinge)
 	alice.Open("/queue")
 	alice.Until(`window.shown.length === 1 && window.shown[0].includes("Oil the hinge")`)
 	// Many at once are one.
+	many := []task.Need{gate, hinge}
 	for i := range 20 {
-		needs = append(needs, questionAbout(fmt.Sprint("Task ", i)))
+		many = append(many, questionAbout(fmt.Sprint("Task ", i)))
 	}
+	now.set(false, many...)
 	alice.Open("/queue")
 	alice.Until(`window.shown.length === 1 && window.shown[0].startsWith("Several things need you (20)")`)
 	alice.Click(".menu > summary")
