@@ -30,6 +30,9 @@ const (
 	// lookAnyway is how often what waits for people is listed although nothing has happened:
 	// that an agent is silent, for example, is no event.
 	lookAnyway = 30 * time.Second
+	// settling is how long trouble has to last before it is told of: agents are silent, for
+	// example, until they have found a server that was started again.
+	settling = time.Minute
 	// mostAtOnce is how many needs one message is about. Others are in the next.
 	mostAtOnce = 500
 )
@@ -118,9 +121,10 @@ func (d *Deliverer) tell(ctx context.Context, to Target, needs []task.Need) erro
 			return err
 		}
 	}
-	keys := slices.Clone(change.New)
+	keys := slices.DeleteFunc(slices.Clone(change.New), func(key string) bool { return settles(wants[key]) })
 	for _, one := range known {
-		if _, waits := wants[one.Key]; !waits || !one.SentAt.IsZero() {
+		need, waits := wants[one.Key]
+		if !waits || !one.SentAt.IsZero() || one.Attempts == 0 && settles(need) && now.Before(one.DueAt.Add(settling)) {
 			continue
 		}
 		if one.DueAt.After(now) {
@@ -137,6 +141,11 @@ func (d *Deliverer) tell(ctx context.Context, to Target, needs []task.Need) erro
 		return err
 	}
 	return d.send(ctx, to, needs, keys, attemptsOf(known, keys))
+}
+
+// settles says whether a need may be over by itself soon.
+func settles(need task.Need) bool {
+	return need.Kind == task.NeedAgent || need.Kind == task.NeedTasks || need.Kind == task.NeedServer
 }
 
 // changed compares what is remembered with what is.

@@ -314,6 +314,26 @@ func TestManyNeeds(t *testing.T) {
 	}
 }
 
+// Trouble that is over soon, as after a restart of the server, is not told of.
+func TestTroubleThatIsOverSoon(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	server := o.server()
+	offline := task.Need{Key: "agent/a/offline", Kind: task.NeedAgent, Reason: task.ReasonAgentsSilent, Subject: "mill"}
+	o.set(offline, question(1))
+	must(t, server.Deliver(t.Context()))
+	o.at(noon.Add(settling / 2))
+	must(t, o.server().Deliver(t.Context()))
+	o.set(question(1))
+	must(t, server.Deliver(t.Context()))
+	o.want("answer/1")
+	o.set(question(1), task.Need{Key: "agent/b/offline", Kind: task.NeedAgent, Reason: task.ReasonAgentsSilent, Subject: "forge"})
+	must(t, server.Deliver(t.Context()))
+	o.at(noon.Add(settling/2 + settling))
+	must(t, server.Deliver(t.Context()))
+	o.want("answer/1, agent/b/offline")
+}
+
 // Nothing is listed while nothing happens.
 func TestNothingHappens(t *testing.T) {
 	t.Parallel()

@@ -62,7 +62,7 @@ func TestKeyboard(t *testing.T) {
 		t.Error("a letter that follows something else leads somewhere")
 	}
 	// Without a field for searching there is the queue's.
-	alice.Open("/settings")
+	alice.Open("/")
 	alice.press("/")
 	alice.At("/queue")
 	alice.Until(`document.activeElement.matches("main input[type=search]")`)

@@ -24,6 +24,7 @@ type toldNeeds struct {
 
 type toldNeed struct {
 	Key    string `json:"key"`
+	Kind   string `json:"kind"`
 	What   string `json:"what"`
 	Detail string `json:"detail"`
 	Path   string `json:"path"`
@@ -43,7 +44,7 @@ func (p *Pages) tellNeeds(w http.ResponseWriter, r *http.Request, v visit) {
 	told := toldNeeds{Quiet: p.Quiet != nil && p.Quiet(v.now), Needs: []toldNeed{}}
 	for _, need := range needs[:min(len(needs), mostTold)] {
 		said := messages.Need(v.language, need)
-		one := toldNeed{Key: need.Key, What: textfmt.Shorten(textfmt.OneLine(said.What), longestTold), Path: needLists[need.Kind]}
+		one := toldNeed{Key: need.Key, Kind: string(need.Kind), What: textfmt.Shorten(textfmt.OneLine(said.What), longestTold), Path: needLists[need.Kind]}
 		if one.Detail = need.Detail; one.Detail == "" {
 			one.Detail = said.Why
 		}

@@ -47,7 +47,7 @@ dialog.addEventListener("click", (event) => {
 
 // The field for searching, which may be in something that is folded.
 function search() {
-  const field = document.querySelector("main input[type=search]");
+  const field = document.querySelector("main [data-search]") ?? document.querySelector("main input[type=search]");
   if (!field) {
     location.href = "/queue#search";
     return;

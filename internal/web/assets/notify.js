@@ -67,7 +67,15 @@ async function look() {
   }
 }
 
+// Trouble that may be over soon is told of when it is still there at the next look: agents are
+// silent, for example, until they have found a server that was started again.
+const settling = new Set(["agent", "tasks", "server"]);
+let before = new Set();
+
 function tell(needs) {
+  const now = new Set(needs.map((need) => need.key));
+  needs = needs.filter((need) => !settling.has(need.kind) || before.has(need.key));
+  before = now;
   let known = [];
   try {
     known = JSON.parse(read(toldOf)) ?? [];
