@@ -42,14 +42,30 @@ func (f *foldNode) Kind() ast.NodeKind { return kindFold }
 // Dump implements ast.Node.
 func (f *foldNode) Dump(source []byte, level int) { ast.DumpHelper(f, source, level, nil, nil) }
 
+var kindTask = ast.NewNodeKind("Task")
+
+// taskNode is the text of an item of a task list with its box, for which it is the label.
+type taskNode struct {
+	ast.BaseInline
+
+	done bool
+}
+
+// Kind implements ast.Node.
+func (t *taskNode) Kind() ast.NodeKind { return kindTask }
+
+// Dump implements ast.Node.
+func (t *taskNode) Dump(source []byte, level int) { ast.DumpHelper(t, source, level, nil, nil) }
+
 // blocks makes nodes of <details> and <summary>, which the library has as HTML that is left
-// out, and marks the items of task lists. A node is whole whatever the text has: an end
+// out, and of the items of task lists. A node is whole whatever the text has: an end
 // without a beginning is left out, and what is not ended ends with what it stands in.
 type blocks struct{}
 
 // Transform implements parser.ASTTransformer.
 func (blocks) Transform(document *ast.Document, source text.Reader, _ parser.Context) {
 	var holders []ast.Node
+	var boxes []*extension.TaskCheckBox
 	known := make(map[ast.Node]bool)
 	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) { // the function never fails
 		switch one := node.(type) {
@@ -59,13 +75,35 @@ func (blocks) Transform(document *ast.Document, source text.Reader, _ parser.Con
 				holders = append(holders, one.Parent())
 			}
 		case *extension.TaskCheckBox:
-			one.Parent().Parent().SetAttributeString("class", []byte("task")) // the parser makes them in items of lists only
+			if entering {
+				boxes = append(boxes, one)
+			}
 		}
 		return ast.WalkContinue, nil
 	})
+	for _, box := range boxes {
+		label(box)
+	}
 	for _, holder := range holders {
 		foldIn(holder, source.Source())
 	}
+}
+
+// label makes what stands behind a box its label. A box with nothing behind it is left as it is:
+// see writeBox.
+func label(box *extension.TaskCheckBox) {
+	text := box.Parent()
+	text.Parent().SetAttributeString("class", []byte("task")) // the parser makes boxes in items of lists only
+	if box.NextSibling() == nil {
+		return
+	}
+	item := &taskNode{done: box.IsChecked}
+	for child := box.NextSibling(); child != nil; {
+		next := child.NextSibling()
+		item.AppendChild(item, child)
+		child = next
+	}
+	text.ReplaceChild(text, box, item)
 }
 
 // foldIn puts what stands between <details> and </details> into nodes of their own.
@@ -196,6 +234,7 @@ type blockRenderer struct{}
 // RegisterFuncs implements renderer.NodeRenderer.
 func (blockRenderer) RegisterFuncs(to renderer.NodeRendererFuncRegisterer) {
 	to.Register(kindFold, writeFold)
+	to.Register(kindTask, writeTask)
 	to.Register(extension.KindTaskCheckBox, writeBox)
 }
 
@@ -219,8 +258,25 @@ func writeFold(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.Wa
 	return ast.WalkContinue, err
 }
 
-// writeBox writes a box of a task list as a character: a field of a form would need a name
-// that says what it is for, in the language of the reader.
+// writeTask writes a box that nobody can tick here, and its label.
+func writeTask(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+	item, is := node.(*taskNode)
+	if !is {
+		return ast.WalkContinue, nil
+	}
+	tag := "</label>"
+	switch {
+	case entering && item.done:
+		tag = `<label><input type="checkbox" checked="" disabled=""> `
+	case entering:
+		tag = `<label><input type="checkbox" disabled=""> `
+	}
+	_, err := w.WriteString(tag)
+	return ast.WalkContinue, err
+}
+
+// writeBox writes a box without a text as a character: a field of a form would need a name that
+// says what it is for.
 func writeBox(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	box, is := node.(*extension.TaskCheckBox)
 	if !is || !entering {

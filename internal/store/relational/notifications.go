@@ -41,7 +41,8 @@ func (s *Store) NoteNotifications(ctx context.Context, target string, change sto
 			}
 		}
 		for _, key := range sorted(change.Back) {
-			if _, err := q.exec(ctx, `UPDATE notifications SET over_at = ? WHERE target = ? AND name = ?`, never, target, key); err != nil {
+			if _, err := q.exec(ctx, `UPDATE notifications SET over_at = ?, due_at = CASE WHEN attempts = 0 THEN ? ELSE due_at END
+				WHERE target = ? AND name = ?`, never, at, target, key); err != nil {
 				return err
 			}
 		}
