@@ -23,7 +23,7 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 	must(t, err)
 	hands, helper := h.board.As("bob"), h.board.As(bot)
 	made, err := hands.CreateIssue(t.Context(), "team/app", forge.NewIssue{
-		Title: "Fix the gate", Body: "It `squeaks`:\n\n```go\nfmt.Println(\"squeak\")\n```\n\n> Oil it.\n\n| a | b |\n|---|---|\n| 1 | 2 |", Labels: []string{"bug", "urgent"}, Assignees: []string{bot},
+		Title: "Fix the gate", Body: "It `squeaks`:\n\n```go\nfmt.Println(\"squeak\")\n```\n\n> Oil it.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n- [x] oil\n- [ ] listen\n- [ ]\n\n<details><summary>The log</summary>\n\nIt says **squeak**.\n\n</details>", Labels: []string{"bug", "urgent"}, Assignees: []string{bot},
 	})
 	must(t, err)
 	_, err = helper.AddComment(t.Context(), made.Key, "I have begun.")
