@@ -219,7 +219,7 @@ func failed(kind task.Type, in task.Language, text, output string) wire.Result {
 	text = said.Broke(in)
 	if shown := ending(output); strings.TrimSpace(shown) != "" {
 		text += "\n\n" + messages.Text(in, "command.output") + "\n\n" + quoted(shown)
-		detail += "\n\n" + strings.TrimSpace(textfmt.Plain(shown))
+		detail += "\n\n" + strings.TrimSpace(textfmt.Plain(textfmt.StripEscapes(shown)))
 	}
 	text += "\n\n" + said.Next(in)
 	return wire.Result{Outcome: task.OutcomeFailed, Reason: string(task.ReasonRunFailed), Comment: text, Detail: detail}

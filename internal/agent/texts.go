@@ -49,7 +49,7 @@ const longestFailure = 100_000
 // explained puts what went wrong into a result.
 func explained(result wire.Result, err error) wire.Result {
 	detail, hint := failureOf(err)
-	result.Detail, result.Hint = textfmt.Clip(textfmt.Plain(detail), longestFailure), textfmt.Clip(hint, longestFailure)
+	result.Detail, result.Hint = textfmt.Clip(textfmt.Plain(textfmt.StripEscapes(detail)), longestFailure), textfmt.Clip(hint, longestFailure)
 	return result
 }
 

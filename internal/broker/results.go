@@ -110,7 +110,7 @@ func (e ending) decide(t task.Task, pending []store.Halt) (store.Change, []task.
 		result.Comment = rejected.message(e.options.Status.about(t, result.Kept), e.in)
 		result.Detail, result.Hint = rejected.LastError, ""
 	}
-	result.Detail = textfmt.Clip(textfmt.Plain(result.Detail), task.LongestDetail)
+	result.Detail = textfmt.Clip(textfmt.Plain(textfmt.StripEscapes(result.Detail)), task.LongestDetail)
 	events, err := e.events(rejected, detailNote(decided, result))
 	if err != nil {
 		return store.Change{}, nil, err

@@ -51,7 +51,7 @@ func TestNeedsAndReasons(t *testing.T) {
 		if err := held.Finish(t.Context(), end); err != nil {
 			t.Fatal(err)
 		}
-		said("failed", made.ID, "fatal: [31mno space left", "make room")
+		said("failed", made.ID, "fatal: no space left", "make room")
 		needs("failed", "failure", "Fix the sum", "no space left", "make room")
 		journal, err := viewer.TaskEvents(t.Context(), made.ID, 0, 100)
 		if err != nil {

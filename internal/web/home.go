@@ -31,6 +31,9 @@ func (p *Pages) registerHome(mux *http.ServeMux) {
 	mux.HandleFunc("GET /live/tasks", p.changes(everything))
 	if p.Steering != nil {
 		mux.HandleFunc("POST /queue/steer", p.signedIn(access.Operator, p.steerMany))
+		mux.HandleFunc("POST /resume", p.act(action{name: "all.resume", role: access.Operator, do: func(r *http.Request, _ visit) (string, error) {
+			return "/", p.Steering.ResumeAll(r.Context())
+		}}))
 	}
 	p.registerLinks(mux)
 }
@@ -38,6 +41,7 @@ func (p *Pages) registerHome(mux *http.ServeMux) {
 // homeView is how things stand.
 type homeView struct {
 	needs                                                    []needGroup
+	steered                                                  bool // buttons do something
 	running, waiting, paused, review, doneToday, failedToday []task.Task
 	turns                                                    map[task.ID]Turn
 	agents                                                   []agentRow
@@ -59,7 +63,7 @@ func (p *Pages) showHome(r *http.Request, v visit) (templ.Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	view := homeView{budget: p.Settings.Budget, since: now.revision, needs: needGroups(v, now.needs)}
+	view := homeView{budget: p.Settings.Budget, since: now.revision, needs: needGroups(v, now.needs), steered: p.Steering != nil}
 	ended, err := p.Store.ListTasks(ctx, store.TaskFilter{
 		States: []task.State{task.Done, task.Failed}, UpdatedSince: v.now.UTC().Truncate(24 * time.Hour), Newest: true, Limit: mostListed,
 	})

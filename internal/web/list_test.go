@@ -160,7 +160,7 @@ func TestSavedLinks(t *testing.T) {
 	h := newHouse(t)
 	vera, alice := h.visitor(t, "vera"), h.visitor(t, "alice")
 	status, page := vera.post("/links/save", url.Values{"name": {"<b>mine</b>"}, "next": {"/queue?q=gate&sort=-title"}})
-	if status != http.StatusOK || !strings.Contains(page, `href="/queue?q=gate&amp;sort=-title" aria-current`) || !strings.Contains(page, "&lt;b&gt;mine&lt;/b&gt;") {
+	if status != http.StatusOK || !strings.Contains(page, `href="/queue?q=gate&amp;sort=-title" aria-current="page"`) || !strings.Contains(page, "&lt;b&gt;mine&lt;/b&gt;") {
 		t.Errorf("%d: the saved link is not on the page: %s", status, page)
 	}
 	if _, page := alice.get("/queue"); strings.Contains(page, "mine") {

@@ -30,6 +30,10 @@ type needRow struct {
 	link string // where something can be done about it
 }
 
+// resumable reports whether it is a pause that the button of an operator ends. One that a file asks
+// for ends with the file.
+func (n needRow) resumable() bool { return n.Kind == task.NeedPause && n.Subject == "operator" }
+
 // needs are what waits for a person.
 func (p *Pages) needs(ctx context.Context) ([]task.Need, error) {
 	if p.Needs == nil {

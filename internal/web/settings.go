@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -18,8 +19,43 @@ type settingsStore interface {
 	ListAudit(ctx context.Context, before string, limit int) ([]store.AuditEntry, error)
 }
 
-// auditPage is how many entries of the audit log a page shows.
-const auditPage = 100
+// auditPart is how many entries of the audit log are searched at once.
+const auditPart = 5000
+
+// beforeName is where in the address it says before which entry of the audit log is searched.
+const beforeName = "before"
+
+// auditView is entries of the audit log.
+type auditView struct {
+	listing
+	entries []store.AuditEntry // of the page
+	older   string             // the address of the older ones; "" if there are none
+}
+
+// auditColumns are the columns by which the audit log can be put in order.
+var auditColumns = columns[store.AuditEntry]{
+	"when":    byTime(func(entry store.AuditEntry) timeOf { return entry.At }),
+	"who":     byText(func(entry store.AuditEntry) string { return entry.Actor }),
+	"what":    byText(func(entry store.AuditEntry) string { return entry.Action }),
+	"outcome": byText(func(entry store.AuditEntry) string { return entry.Outcome }),
+}
+
+func (p *Pages) showAudit(r *http.Request, v visit) (templ.Component, error) {
+	view := auditView{listing: readListing(r, beforeName)}
+	found, err := p.Store.ListAudit(r.Context(), view.get(beforeName), auditPart)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == auditPart {
+		view.older = view.with(beforeName, found[len(found)-1].ID)
+	}
+	found = slices.DeleteFunc(found, func(entry store.AuditEntry) bool {
+		return !contains(view.search(), entry.Actor, entry.Action, entry.Subject, entry.Outcome)
+	})
+	inOrder(view.listing, found, auditColumns)
+	view.entries = pageOf(&view.listing, found)
+	return auditLogPage(v, view), nil
+}
 
 // Settings is what the settings pages show of the installation.
 type Settings struct {
@@ -71,10 +107,7 @@ func (p *Pages) registerSettings(mux *http.ServeMux) {
 		return configurationPage(v, p.Settings.Configuration), nil
 	}))
 	mux.HandleFunc("GET /settings/people", p.page(access.Admin, p.showPeople))
-	mux.HandleFunc("GET /settings/audit", p.page(access.Admin, func(r *http.Request, v visit) (templ.Component, error) {
-		entries, err := p.Store.ListAudit(r.Context(), r.URL.Query().Get("before"), auditPage)
-		return auditLogPage(v, entries), err
-	}))
+	mux.HandleFunc("GET /settings/audit", p.page(access.Admin, p.showAudit))
 	mux.HandleFunc("POST /settings/tokens", p.signedIn(access.Admin, p.createToken))
 	on := func(path, name string, do func(r *http.Request, v visit) error, noted ...string) {
 		back := path[:strings.LastIndex(path, "/")]

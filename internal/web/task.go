@@ -45,6 +45,8 @@ type Steering interface {
 	// Approve approves a revision of the plan of a task that waits for that.
 	Approve(ctx context.Context, id task.ID, revision int) error
 	Retry(ctx context.Context, id task.ID) error
+	// ResumeAll takes back the pause of everything that an operator wanted.
+	ResumeAll(ctx context.Context) error
 }
 
 func (p *Pages) registerTasks(mux *http.ServeMux) {

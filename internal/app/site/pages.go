@@ -11,6 +11,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/connectpage"
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/review"
+	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/web"
@@ -113,6 +114,11 @@ func (s steering) Resume(ctx context.Context, id task.ID) error {
 
 func (s steering) Approve(ctx context.Context, id task.ID, revision int) error {
 	_, err := s.controller.Approve(ctx, id, revision)
+	return err
+}
+
+func (s steering) ResumeAll(ctx context.Context) error {
+	_, err := s.controller.ResumeAll(ctx, server.OperatorSource)
 	return err
 }
 
