@@ -30,7 +30,7 @@ type auditView struct {
 	listing
 	entries []store.AuditEntry // of the page
 	links   []store.SavedLink
-	older   string             // the address of the older ones; "" if there are none
+	older   string // the address of the older ones; "" if there are none
 }
 
 // auditColumns are the columns by which the audit log can be put in order.
