@@ -138,7 +138,17 @@ func (p *Pages) showRepositories(r *http.Request, v visit, hands *board.Forge) (
 	for _, item := range open {
 		counts[item.Key.Repository]++
 	}
-	return repositoriesPage(v, found, counts), nil
+	view := repositoriesView{listing: readListing(r), open: counts}
+	found = slices.DeleteFunc(found, func(one forge.Repository) bool { return !contains(view.search(), one.Name) })
+	view.rows = pageOf(&view.listing, found)
+	return repositoriesPage(v, view), nil
+}
+
+// repositoriesView is a listing of repositories.
+type repositoriesView struct {
+	listing
+	rows []forge.Repository // of the page
+	open map[string]int     // open items, by repository
 }
 
 // itemsView is a listing of issues or pull requests.

@@ -29,7 +29,8 @@ const beforeName = "before"
 type auditView struct {
 	listing
 	entries []store.AuditEntry // of the page
-	older   string             // the address of the older ones; "" if there are none
+	links   []store.SavedLink
+	older   string // the address of the older ones; "" if there are none
 }
 
 // auditColumns are the columns by which the audit log can be put in order.
@@ -54,7 +55,8 @@ func (p *Pages) showAudit(r *http.Request, v visit) (templ.Component, error) {
 	})
 	inOrder(view.listing, found, auditColumns)
 	view.entries = pageOf(&view.listing, found)
-	return auditLogPage(v, view), nil
+	view.links, err = p.linksOf(r.Context(), v, view.path)
+	return auditLogPage(v, view), err
 }
 
 // Settings is what the settings pages show of the installation.
@@ -153,6 +155,7 @@ type settingsView struct {
 	listing listing       // of the tokens
 	tokens  []store.Token // of the page
 	revoked int           // tokens that are out of sight
+	links   []store.SavedLink
 	forges  []ForgeHealth
 	budget  Budget
 	spent   store.Amount
@@ -201,6 +204,9 @@ func (p *Pages) readSettings(r *http.Request, v visit) (view settingsView, err e
 		return view, err
 	}
 	view.showTokens(tokens)
+	if view.links, err = p.linksOf(ctx, v, view.listing.path); err != nil {
+		return view, err
+	}
 	_, view.spent, err = p.Store.Spent(ctx, "", v.now)
 	return view, err
 }

@@ -69,7 +69,7 @@ func printNeed(out io.Writer, need wire.Need) error {
 	}
 	text.WriteByte('\n')
 	if need.Detail != "" {
-		text.WriteString(indented(need.Detail))
+		text.WriteString(quotedLines(need.Detail))
 	}
 	if need.Fix != "" {
 		text.WriteString("  → " + printable(need.Fix) + "\n")
@@ -86,8 +86,8 @@ func printable(text string) string {
 // longestDetail is how many characters of a detail are printed.
 const longestDetail = 1000
 
-// indented is a text of others with its lines, none of which commands the terminal.
-func indented(detail string) string {
+// quotedLines is a text of others with its lines, none of which commands the terminal.
+func quotedLines(detail string) string {
 	var text strings.Builder
 	for line := range strings.Lines(textfmt.Shorten(strings.TrimSpace(textfmt.Plain(detail)), longestDetail)) {
 		text.WriteString("  | " + strings.TrimRight(line, "\n") + "\n")
@@ -98,7 +98,7 @@ func indented(detail string) string {
 // whyText is what was said about the state of a task, why it waits, and what can be done about it,
 // in lines of their own.
 func whyText(t wire.Task) string {
-	text := indented(t.Detail)
+	text := quotedLines(t.Detail)
 	if waits := waitingText(t.Waits); waits != "" {
 		text += "  waits: " + waits + "\n"
 	}

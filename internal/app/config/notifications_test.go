@@ -22,6 +22,9 @@ func TestNotifications(t *testing.T) {
 		return path
 	}
 	write("url", "https://hooks.example.com/services/T0/s3cret?sig=s3cret\n")
+	write("secret", "whsec_0000")
+	write("ftp", "ftp://x/s3cret")
+	write("user", "https://a:s3cret@x/")
 	good := write("good.yaml", `
 language: ja
 notifications:
@@ -29,7 +32,7 @@ notifications:
   time_zone: Asia/Tokyo
   webhooks:
     team: {format: slack, url_file: url}
-    on-call: {url_file: url, secret: s, about: [server, budget], language: en, template: '{"text": "{{.Text}}"}'}
+    on-call: {url_file: url, secret_file: secret, about: [server, budget], language: en, template: '{"text": "{{.Text}}"}'}
 `)
 	c, report := Load(good, nil, nil)
 	if err := report.Err(); err != nil {
@@ -52,8 +55,8 @@ notifications:
 	}
 	for text, want := range map[string]string{
 		"notifications: {webhooks: {team: {format: slack}}}":                                 "notifications.webhooks.team: the webhook has no address",
-		"notifications: {webhooks: {team: {url: 'ftp://x/s3cret'}}}":                         "the value is not a URL",
-		"notifications: {webhooks: {team: {url: 'https://a:s3cret@x/'}}}":                    "user name or password",
+		"notifications: {webhooks: {team: {url_file: ftp}}}":                                 "the value is not a URL",
+		"notifications: {webhooks: {team: {url_file: user}}}":                                "user name or password",
 		"notifications: {webhooks: {team: {url_file: url, format: smoke}}}":                  `"smoke" is not allowed`,
 		"notifications: {webhooks: {team: {url_file: url, about: [weather]}}}":               `"weather" is not allowed`,
 		"notifications: {webhooks: {team: {url_file: url, about: []}}}":                      "told of nothing",

@@ -3,6 +3,7 @@ package format
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -110,10 +111,13 @@ func TestHostileTexts(t *testing.T) {
 				continue
 			}
 			first, _, _ := strings.Cut(shown, "\n")
-			for _, bad := range []string{"<!", "<@", "@channel", "@all", "@everyone", "@here", "](https://evil", "<https://evil", "<script", "\x1b", "\n# ", "\n> "} {
+			for _, bad := range []string{"<!", "<@", "@channel", "@all", "@everyone", "@here", "<https://evil", "<script", "\x1b", "\n# ", "\n> "} {
 				if strings.Contains(shown, bad) {
 					t.Errorf("%s shows %q of %q", in, shown, text)
 				}
+			}
+			if in != Slack && regexp.MustCompile(`[^\\]\]\(https://evil`).MatchString(shown) {
+				t.Errorf("%s links %q of %q", in, shown, text)
 			}
 			if strings.Count(first, "https://toryo.example.com/tasks/0") != 1 || !strings.Contains(shown, "\n→ answer it") {
 				t.Errorf("%s shows %q of %q", in, shown, text)
