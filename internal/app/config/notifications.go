@@ -52,7 +52,7 @@ func (l *loader) checkNotifications() {
 	for _, name := range l.config.Notifications.WebhookNames() {
 		hook := l.config.Notifications.Webhooks[name]
 		path := join("notifications.webhooks", pathName(name))
-		if hook.URL == "" {
+		if hook.URL == "" && hook.URLFile == "" {
 			l.conflict(complain("set url_file to a file with the address that the service gave you", "the webhook has no address"), path, path+".url_file", path+".url")
 		}
 		if len(hook.About) == 0 {
