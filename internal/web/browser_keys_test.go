@@ -10,18 +10,26 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
+// press presses keys as a keyboard does: what a page prevents is not typed.
 func (b *window) press(keys string) {
 	b.t.Helper()
 	for _, key := range strings.Split(keys, "") {
-		b.Run("press "+key, chromedp.KeyEvent(key))
+		down, up := input.DispatchKeyEvent(input.KeyDown).WithKey(key).WithText(key), input.DispatchKeyEvent(input.KeyUp).WithKey(key)
+		if key == escapeKey {
+			down, up = input.DispatchKeyEvent(input.KeyDown).WithKey("Escape").WithWindowsVirtualKeyCode(27), input.DispatchKeyEvent(input.KeyUp).WithKey("Escape").WithWindowsVirtualKeyCode(27)
+		}
+		b.Run("press "+key, down, up)
 	}
 }
+
+const escapeKey = "\x1b"
 
 // Shortcuts lead where they say, but not while somebody types.
 func TestKeyboard(t *testing.T) {
@@ -43,7 +51,7 @@ func TestKeyboard(t *testing.T) {
 	if get[bool](alice, shown) || get[string](alice, `location.pathname`) != "/queue" {
 		t.Error("what is typed into a field is a shortcut")
 	}
-	alice.press("\x1b")
+	alice.press(escapeKey)
 	alice.Run("leave the field", chromedp.Evaluate(`document.activeElement.blur()`, nil))
 	alice.press("?")
 	alice.Until(shown)
@@ -54,7 +62,7 @@ func TestKeyboard(t *testing.T) {
 	if get[string](alice, `location.pathname`) != "/queue" {
 		t.Error("a shortcut leads away from the list of shortcuts")
 	}
-	alice.press("\x1b")
+	alice.press(escapeKey)
 	alice.Until("!" + shown)
 	alice.press("gx") // leads nowhere
 	alice.press("b")

@@ -146,6 +146,9 @@ const rowsBefore = 20
 
 // page shows what begins at a place, as much as fits.
 func (d *diffView) page(from diffPlace) {
+	if len(d.files) == 0 {
+		return
+	}
 	if from.file >= len(d.files) || from.row > 0 && from.row >= len(d.files[from.file].rows) {
 		from = diffPlace{}
 	}

@@ -41,7 +41,7 @@ var sieve = sync.OnceValue(func() *bluemonday.Policy {
 	policy.AllowAttrs("open").OnElements(detailsElement)
 	policy.AllowAttrs("class").Matching(regexp.MustCompile("^task$")).OnElements("li")
 	policy.AllowAttrs("class").Matching(regexp.MustCompile("^box$")).OnElements("span")
-	policy.AllowElements("label")
+	policy.AllowNoAttrs().OnElements("label")
 	policy.AllowAttrs("type").Matching(regexp.MustCompile("^checkbox$")).OnElements("input")
 	policy.AllowAttrs("checked", "disabled").OnElements("input")
 	policy.AllowAttrs("href").OnElements("a")

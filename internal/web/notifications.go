@@ -1,6 +1,8 @@
 package web
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 
@@ -34,6 +36,15 @@ func (p *Pages) registerNotifications(mux *http.ServeMux) {
 	mux.HandleFunc("GET /needs.json", p.signedIn(access.Viewer, p.tellNeeds))
 }
 
+// shortKey is a key that a browser keeps: one that is too long is replaced by its sum.
+func shortKey(key string) string {
+	if len(key) <= longestTold {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
+}
+
 // tellNeeds says what needs somebody, in the language of the reader.
 func (p *Pages) tellNeeds(w http.ResponseWriter, r *http.Request, v visit) {
 	needs, err := p.needs(r.Context())
@@ -44,7 +55,7 @@ func (p *Pages) tellNeeds(w http.ResponseWriter, r *http.Request, v visit) {
 	told := toldNeeds{Quiet: p.Quiet != nil && p.Quiet(v.now), Needs: []toldNeed{}}
 	for _, need := range needs[:min(len(needs), mostTold)] {
 		said := messages.Need(v.language, need)
-		one := toldNeed{Key: need.Key, Kind: string(need.Kind), What: textfmt.Shorten(textfmt.OneLine(said.What), longestTold), Path: needLists[need.Kind]}
+		one := toldNeed{Key: shortKey(need.Key), Kind: string(need.Kind), What: textfmt.Shorten(textfmt.OneLine(said.What), longestTold), Path: needLists[need.Kind]}
 		if one.Detail = need.Detail; one.Detail == "" {
 			one.Detail = said.Why
 		}
