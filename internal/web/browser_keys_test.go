@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 
 	"github.com/toryo-dev/toryo/internal/task"
@@ -165,7 +167,16 @@ func TestBrowserNotifications(t *testing.T) {
 			constructor(title, options) { super(title, options); window.shown.push(title + "|" + options.body); }
 		}`).Do(ctx)
 		return err
-	}), browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeNotifications}))
+	}), chromedp.ActionFunc(func(ctx context.Context) error {
+		of := chromedp.FromContext(ctx)
+		whole := cdp.WithExecutor(ctx, of.Browser)
+		info, err := target.GetTargetInfo().WithTargetID(of.Target.TargetID).Do(whole)
+		if err != nil {
+			return err
+		}
+		return browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeNotifications}).
+			WithBrowserContextID(info.BrowserContextID).WithOrigin(h.web.URL).Do(whole)
+	}))
 	gate, hinge := questionAbout("Fix the gate"), questionAbout("Oil the hinge")
 	now.set(false, gate)
 	alice.Open("/")
