@@ -197,5 +197,5 @@ func TestTaskPageSaysWhyItWaits(t *testing.T) {
 	says("all agents are busy")
 	_, err = h.store.PauseAll(t.Context(), store.GeneralPause{Source: "operator", At: time.Now()})
 	must(t, err)
-	says("everything was paused", "an operator")
+	says("Everything is paused by an operator")
 }
