@@ -83,6 +83,9 @@ func (p *Pages) queueRows(ctx context.Context, v visit, view *queueView) ([]queu
 	rows := make([]queueRow, 0, len(found))
 	for _, one := range found {
 		row := queueRow{one, explanationOf(v, one, of[one.ID])}
+		if one.State == task.Running && one.Phase != "" {
+			row.why.reason = v.t("phase." + string(one.Phase))
+		}
 		if contains(view.search(), one.Title, one.Key.String(), string(one.ID), string(one.Role), one.Lease.Agent, one.LastAgent, string(row.why.code), row.why.reason, one.Detail) {
 			rows = append(rows, row)
 		}

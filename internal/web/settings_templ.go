@@ -329,7 +329,7 @@ func settingsPage(v visit, view settingsView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				} else if v.admin() {
-					templ_7745c5c3_Err = confirmWith(v, "/settings/tokens/revoke", v.t("settings.revoke"), v.t("settings.revoke_sure", token.Name), "danger", "id", token.ID).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = confirmWith(v, "/settings/tokens/revoke", v.t("settings.revoke"), v.t("settings.revoke_sure", token.Name), "danger small", "id", token.ID).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

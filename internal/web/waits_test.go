@@ -66,11 +66,11 @@ func TestOverviewBeginsWithWhatWaitsForPeople(t *testing.T) {
 	must(t, err)
 	for language, wants := range map[string][]string{
 		"en": {
-			"Everything is paused by an operator", "Answer a question: Asks (gitea:team/app#1)", "Which &lt;b&gt;colour&lt;/b&gt;?", "Approve a plan: Plans", "Paint the gate",
-			"Failed: Breaks (gitea:team/app#3)", "the forge did not accept", "remote: protected branch", "give the account of the bot the right",
+			"Everything is paused by an operator", ">Asks</a>", "gitea:team/app#1</a>", "Which &lt;b&gt;colour&lt;/b&gt;?", ">Plans</a>", "Paint the gate",
+			">Breaks</a>", "Failed", "the forge did not accept", "remote: protected branch", "give the account of the bot the right",
 			"Agent mill takes no tasks", "bwrap is missing", "budget is used up",
 		},
-		"ja": {"運用者 がすべてを一時停止しています", "質問に答えてください", "計画を承認してください", "失敗: Breaks", "対処方法", "エージェント mill はタスクを受け付けません", "1 日の予算を使い切りました"},
+		"ja": {"運用者 がすべてを一時停止しています", "質問", "計画", "失敗", "対処方法", "エージェント mill はタスクを受け付けません", "1 日の予算を使い切りました"},
 	} {
 		v := h.visitor(t, "vera")
 		v.header.Set("Accept-Language", language)
@@ -197,5 +197,5 @@ func TestTaskPageSaysWhyItWaits(t *testing.T) {
 	says("all agents are busy")
 	_, err = h.store.PauseAll(t.Context(), store.GeneralPause{Source: "operator", At: time.Now()})
 	must(t, err)
-	says("everything was paused", "an operator")
+	says("Everything is paused by an operator")
 }

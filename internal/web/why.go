@@ -74,7 +74,7 @@ func explanationOf(v visit, t task.Task, turn Turn) explanation {
 			fix: messages.Fix(v.language, turn.Reason),
 		}
 		if turn.Reason == task.ReasonAllPaused {
-			why.by = messages.PausedBy(v.language, turn.By)
+			why.reason, why.by = v.t("needs.paused", messages.PausedBy(v.language, turn.By)), ""
 		}
 		return why
 	case task.Paused, task.Failed, task.Stopped:

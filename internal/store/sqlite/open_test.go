@@ -361,6 +361,9 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 	}
 	raw(t, path, `ALTER TABLE tasks DROP COLUMN trimmed`)
 	raw(t, path, `ALTER TABLE tasks DROP COLUMN kept_until`)
+	raw(t, path, `ALTER TABLE tasks DROP COLUMN detail`)
+	raw(t, path, `ALTER TABLE tasks DROP COLUMN hint`)
+	raw(t, path, `DROP TABLE saved_links`)
 	raw(t, path, `DELETE FROM toryo_schema WHERE version_id >= 13`)
 	s = opened(t, path)
 	defer closed(t, s)

@@ -116,6 +116,10 @@ function keepOpen(stale, fresh) {
   const picked = new Set([...stale.querySelectorAll('input[name="pick"]:checked')].map((box) => box.value));
   for (const box of fresh.querySelectorAll('input[name="pick"]')) box.checked = picked.has(box.value);
 }
+// Filters of lists are folded on phones.
+if (matchMedia("(max-width: 45rem)").matches) {
+  for (const fold of document.querySelectorAll('[data-fold="true"]')) fold.open = false;
+}
 // A box in the head of a list picks all rows of the page.
 document.addEventListener("change", (event) => {
   if (!event.target.matches("[data-pick-all]")) return;
