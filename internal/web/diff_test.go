@@ -135,3 +135,23 @@ func TestUnifiedDiffOnAPhone(t *testing.T) {
 	alice.Accessible("a diff on a phone")
 	alice.Shot("diff-phone")
 }
+
+// What a button asks, before it does something, is in sight on a phone, wherever the button is.
+func TestQuestionsAreInSightOnAPhone(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	path := h.pullWith(t, map[string]string{"gate.go": "package gate\n"})
+	root := h.window(t, "root")
+	root.Run("take a phone", chromedp.EmulateViewport(390, 850))
+	for _, page := range []struct{ path, button string }{
+		{path, "#item-head .confirm > summary"}, {"/settings/people", ".confirm > summary"}, {"/settings", ".saved .confirm > summary"},
+	} {
+		root.Open(page.path)
+		root.Click(page.button)
+		root.Until(`document.querySelector(".confirm[open]") !== null`)
+		if cut := get[bool](root, `(() => { const box = document.querySelector(".confirm[open] .confirm-body").getBoundingClientRect(); return box.left < 0 || box.right > innerWidth || box.bottom > innerHeight || box.width < 200; })()`); cut {
+			t.Errorf("on %s a part of the question is out of sight", page.path)
+		}
+		root.Accessible("a question on " + page.path)
+	}
+}
