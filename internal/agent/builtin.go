@@ -51,7 +51,7 @@ func (b BuiltIn) Execute(ctx context.Context, run Run) (wire.Result, error) {
 func resultOf(outcome phase.Outcome) wire.Result {
 	result := wire.Result{
 		Outcome: task.Outcome(outcome.State), Reason: string(outcome.Reason), Comment: strings.TrimSpace(outcome.Comment),
-		Summary: outcome.Summary, Kept: outcome.Kept, CutAfter: outcome.CutAfter.Milliseconds(),
+		Detail: outcome.Detail, Summary: outcome.Summary, Kept: outcome.Kept, CutAfter: outcome.CutAfter.Milliseconds(),
 	}
 	if outcome.Pull != nil {
 		result.Pull = &wire.Pulled{Number: outcome.Pull.Number, URL: outcome.Pull.URL, Opened: outcome.Pull.Opened}

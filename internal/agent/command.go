@@ -14,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
@@ -62,12 +63,15 @@ func (c Command) Execute(ctx context.Context, run Run) (wire.Result, error) {
 	case ctx.Err() != nil && err != nil:
 		return c.cut(ctx, run)
 	case is:
-		return wire.Result{Outcome: task.OutcomeFailed, Reason: string(unmerged.reason), Comment: unmerged.comment(in, run)}, nil
+		return wire.Result{
+			Outcome: task.OutcomeFailed, Reason: string(unmerged.reason), Comment: unmerged.comment(in, run),
+			Detail: ending(textfmt.Plain(strings.Join(unmerged.files, "\n"))),
+		}, nil
 	case task.CodeOf(err) == task.Unsafe:
 		said := notice.Notice{Reason: task.ReasonUnsafeChange}
 		return wire.Result{
 			Outcome: task.OutcomeFailed, Reason: string(task.ReasonUnsafeChange),
-			Comment: said.Failed(in) + "\n\n" + quoted(err.Error()) + "\n\n" + said.Next(in),
+			Comment: said.Failed(in) + "\n\n" + quoted(err.Error()) + "\n\n" + said.Next(in), Detail: err.Error(),
 		}, nil
 	}
 	return result, err
@@ -211,12 +215,14 @@ func failedForRoom(ctx context.Context, run Run, ended sandbox.Result) bool {
 // failed is the result of a run that came to nothing.
 func failed(kind task.Type, in task.Language, text, output string) wire.Result {
 	said := notice.Notice{Detail: text, Review: kind == task.Review}
+	detail := text
 	text = said.Broke(in)
 	if shown := ending(output); strings.TrimSpace(shown) != "" {
 		text += "\n\n" + messages.Text(in, "command.output") + "\n\n" + quoted(shown)
+		detail += "\n\n" + strings.TrimSpace(textfmt.Plain(textfmt.StripEscapes(shown)))
 	}
 	text += "\n\n" + said.Next(in)
-	return wire.Result{Outcome: task.OutcomeFailed, Reason: string(task.ReasonRunFailed), Comment: text}
+	return wire.Result{Outcome: task.OutcomeFailed, Reason: string(task.ReasonRunFailed), Comment: text, Detail: detail}
 }
 
 // handOver makes the branch and the pull request of what was changed.

@@ -279,6 +279,7 @@ var partialReasons = map[task.Reason]task.Reason{
 func (h *hold) handedBack(result wire.Result, unable *UnableError) wire.Result {
 	reason := unable.Reason
 	result.Comment = ""
+	result = explained(result, unable.Err)
 	if unable.Partial {
 		reason = cmp.Or(partialReasons[unable.Reason], task.ReasonRoleModel)
 		result.Comment = h.clean(failureText(task.Type(h.assignment.TaskType), h.language, unable))

@@ -217,11 +217,15 @@ func (h *hold) conclude(run context.Context, result wire.Result, err error, unab
 		result = h.handedBack(result, unable)
 	case UnableOf(err) == nil && (errors.Is(err, errNotPrepared) || outside(err)):
 		result.Outcome, result.Reason = task.OutcomeReturned, string(task.ReasonRunFailed)
+		result = explained(result, err)
 	case task.CodeOf(err) == task.OverBudget:
 		result.Outcome, result.Reason = task.OutcomePaused, string(task.ReasonBudgetExhausted)
 	default:
 		if result.Outcome == "" {
 			result.Outcome, result.Reason = task.OutcomeFailed, string(task.ReasonRunFailed)
+		}
+		if result.Detail == "" {
+			result = explained(result, err)
 		}
 		if result.Comment == "" {
 			result.Comment = h.clean(failureText(task.Type(h.assignment.TaskType), h.language, err))
@@ -279,6 +283,10 @@ func (h *hold) deliver(ctx context.Context, result wire.Result) wire.Result {
 			halt := h.inbox.strongest()
 			result.Outcome, result.Reason = outcomeOf(halt), string(halt.Reason)
 			result.Progress = "" // it says how the run would have ended
+			continue
+		}
+		if task.CodeOf(err) == task.Invalid && result.Detail+result.Hint != "" {
+			result.Detail, result.Hint = "", "" // a server of an older version does not know them
 			continue
 		}
 		if errors.Is(err, ErrLeaseLost) {

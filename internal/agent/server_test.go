@@ -36,6 +36,7 @@ type house struct {
 	results    []wire.Result
 	renewals   int
 	conditions []wire.Condition
+	older      bool     // it does not know what was added to results
 	down       bool     // its database is
 	refused    int      // requests while it was
 	asked      []string // the bodies of requests for a task
@@ -93,6 +94,9 @@ func newHouse(t *testing.T, queue ...wire.Assignment) *house {
 		}
 		if h.signals.Stop != nil && r.Outcome == "done" {
 			return nil, task.Errorf(task.Conflict, "the task is to stop")
+		}
+		if h.older && r.Detail+r.Hint != "" {
+			return nil, task.Errorf(task.Invalid, "unexpected property")
 		}
 		h.results = append(h.results, r)
 		h.generation = 0

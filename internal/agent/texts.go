@@ -7,6 +7,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
+	"github.com/toryo-dev/toryo/internal/wire"
 )
 
 // failureText is what people are told of a run that ended with an error: what
@@ -26,6 +27,30 @@ func failureDetail(err error) string {
 		}
 	}
 	return message
+}
+
+// failureOf is what is kept with a failed task: what happened, and how to fix it. Unlike on the
+// forge, that is what is behind an error too: who sees the pages may know it, and needs it.
+func failureOf(err error) (detail, hint string) {
+	if coded, found := task.AsError(err); found && coded.Code != task.Internal {
+		detail = coded.Message
+		if coded.Err != nil {
+			detail += ": " + coded.Err.Error()
+		}
+		return detail, coded.Hint
+	}
+	return err.Error(), ""
+}
+
+// longestFailure is how many bytes of what went wrong are looked at. The server keeps less. It is
+// not cut to that here, before secrets are taken out: a half of one would not be found.
+const longestFailure = 100_000
+
+// explained puts what went wrong into a result.
+func explained(result wire.Result, err error) wire.Result {
+	detail, hint := failureOf(err)
+	result.Detail, result.Hint = textfmt.Clip(textfmt.Plain(textfmt.StripEscapes(detail)), longestFailure), textfmt.Clip(hint, longestFailure)
+	return result
 }
 
 // quoted is output in a block of its own, which nothing in it can leave.

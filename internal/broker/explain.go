@@ -29,18 +29,6 @@ func Explain(ctx context.Context, from queueReader, limits Limits, now time.Time
 	return Order(situation), nil
 }
 
-// InOrder says in which order the tasks whose time has come are handed out, and what each
-// waits for. No agent asks at this moment: one that did would have a task. So no task is
-// next, as it may be for [Explain].
-func (h *HandOut) InOrder(ctx context.Context) ([]Verdict, error) {
-	now := h.options.Now()
-	situation, err := readSituation(ctx, h.options.Leases, h.options.Limits, now, now)
-	if err != nil {
-		return nil, err
-	}
-	return Order(situation), nil
-}
-
 // queueReader reads what is queued and what is running.
 type queueReader interface {
 	Queue(ctx context.Context, at time.Time, perRepository int) (store.Queue, error)

@@ -12,9 +12,8 @@ import (
 	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
-// Explain is about an agent that asks, and about tasks whose time has yet to come; InOrder
-// is about neither.
-func TestExplainAndInOrder(t *testing.T) {
+// Explain is about an agent that asks; Turns is about a moment in which none does.
+func TestExplainAndTurns(t *testing.T) {
 	t.Parallel()
 	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	now := time.Now()
@@ -23,12 +22,12 @@ func TestExplainAndInOrder(t *testing.T) {
 		made := assignTask(t, s, func(w *store.NewTask) { w.ReadyAt = ready })
 		names[string(made.ID)] = name
 	}
-	handOut := broker.NewHandOut(broker.HandOutOptions{Leases: s, Now: func() time.Time { return now }})
+	handOut := broker.NewHandOut(broker.HandOutOptions{Leases: s, Known: s, Now: func() time.Time { return now }})
 	explained, err := handOut.Explain(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	inOrder, err := handOut.InOrder(t.Context())
+	turns, err := handOut.Turns(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +41,11 @@ func TestExplainAndInOrder(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"ready": "next", "later": "not_ready"}, reasons(explained)); diff != "" {
 		t.Errorf("explained (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"ready": "no_agent_left"}, reasons(inOrder)); diff != "" {
-		t.Errorf("in order (-want +got):\n%s", diff)
+	said := map[string]string{}
+	for _, turn := range turns {
+		said[names[string(turn.Task)]] = string(turn.Reason)
+	}
+	if diff := cmp.Diff(map[string]string{"ready": "no_agents", "later": "not_ready"}, said); diff != "" {
+		t.Errorf("turns (-want +got):\n%s", diff)
 	}
 }

@@ -435,7 +435,7 @@ func (h *HandOut) give(ctx context.Context, decided round, held []task.Task) {
 			"type", t.Type, "role", t.Role, "generation", t.Generation)
 	}
 	for _, t := range left {
-		h.putBack(ctx, t, task.ReasonAgentGone, 0)
+		h.putBack(ctx, t, returning{reason: task.ReasonAgentGone})
 	}
 }
 

@@ -113,7 +113,16 @@ func (h *HandOut) unprepared(ctx context.Context, t task.Task, err error) {
 		return
 	}
 	log.WarnContext(ctx, "failed to prepare a task", "again", after)
-	h.putBack(ctx, t, reason, after)
+	h.putBack(ctx, t, returning{reason: reason, after: after, detail: forPeople(err)})
+}
+
+// forPeople is what an error says to people; "" for one of ours that is for the log only.
+func forPeople(err error) string {
+	coded, found := task.AsError(err)
+	if !found || coded.Code == task.Internal {
+		return ""
+	}
+	return coded.Message
 }
 
 // noRight puts a task back into the queue for which our account lacks a right. It is tried again
@@ -135,7 +144,7 @@ func (h *HandOut) noRight(ctx context.Context, t task.Task, lacking *assignment.
 			said = append(said, action)
 		}
 	}
-	h.putBack(ctx, t, lacking.Reason, after, said...)
+	h.putBack(ctx, t, returning{reason: lacking.Reason, after: after}, said...)
 }
 
 // begun reports whether a run has worked on the task since it was assigned. If that cannot be
@@ -285,14 +294,21 @@ func (h *HandOut) notNeeded(ctx context.Context, t task.Task, over *assignment.N
 	}
 }
 
+// returning is why a task goes back into the queue, and how long it waits there at least.
+type returning struct {
+	reason task.Reason
+	after  time.Duration
+	detail string
+}
+
 // putBack puts a task back into the queue that its agent did not get, with what there is to
 // say. If that fails, the lease runs out.
-func (h *HandOut) putBack(ctx context.Context, t task.Task, reason task.Reason, after time.Duration, said ...store.Action) {
+func (h *HandOut) putBack(ctx context.Context, t task.Task, why returning, said ...store.Action) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
 	defer cancel()
 	label := h.labelPending(ctx, t)
 	_, err := h.options.Tasks.Move(ctx, store.Change{
-		Task: t.ID, Generation: t.Generation, Trigger: task.Returned, Reason: reason, ReadyAt: h.options.Now().Add(after),
+		Task: t.ID, Generation: t.Generation, Trigger: task.Returned, Reason: why.reason, Detail: why.detail, ReadyAt: h.options.Now().Add(why.after),
 		Effects: func(before, after task.Task) []store.Action {
 			if label {
 				return append(h.options.Labels.Effects(before, after), said...)

@@ -14,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // RunResult is what an agent says at the end of its run.
@@ -21,6 +22,8 @@ type RunResult struct {
 	Outcome  task.Outcome
 	Reason   task.Reason
 	Comment  string        // what people are told; "" leaves it to the server
+	Detail   string        // what went wrong, or what is asked: what the forge, a tool or the program said
+	Hint     string        // what can be done about it
 	Summary  string        // for a later run
 	Progress string        // the progress comment as it is to stay; "" leaves it as it is
 	Kept     string        // commit of the work in progress
@@ -101,14 +104,16 @@ func (e ending) decide(t task.Task, pending []store.Halt) (store.Change, []task.
 	if decided.trigger != task.GaveUp {
 		rejected = nil // it is not why the run ended: somebody has stopped it
 	}
-	events, err := e.events(rejected)
-	if err != nil {
-		return store.Change{}, nil, err
-	}
 	result := e.result
 	if rejected != nil {
 		decided.reason = rejected.Reason
 		result.Comment = rejected.message(e.options.Status.about(t, result.Kept), e.in)
+		result.Detail, result.Hint = rejected.LastError, ""
+	}
+	result.Detail = textfmt.Clip(textfmt.Plain(textfmt.StripEscapes(result.Detail)), task.LongestDetail)
+	events, err := e.events(rejected, detailNote(decided, result))
+	if err != nil {
+		return store.Change{}, nil, err
 	}
 	text := e.comment(t, result, decided, e.pull, e.in)
 	if t := decided.trigger; t == task.Finished || t == task.GaveUp {
@@ -117,6 +122,9 @@ func (e ending) decide(t task.Task, pending []store.Halt) (store.Change, []task.
 	change := store.Change{
 		Trigger: decided.trigger, Reason: decided.reason, Effects: e.effects(e.held, text, result.Progress),
 		KeptUntil: e.options.Status.keptUntil(result.Kept),
+	}
+	if decided.explained() {
+		change.Detail, change.Hint = result.Detail, result.Hint
 	}
 	if decided.trigger == task.Lost {
 		change.ReadyAt = e.options.Now().Add(pauseAfter(decided.reason, t.Attempts))
@@ -130,12 +138,28 @@ func (e ending) decide(t task.Task, pending []store.Halt) (store.Change, []task.
 	return change, events, nil
 }
 
+// explained reports whether what the run says is about the state that the task comes to, not
+// about one that it would have come to.
+func (d decision) explained() bool { return d.halt == nil && d.trigger != task.Finished }
+
+// detailNote is what the journal has to say about why a run has failed; "" if nothing more is
+// known than the reason.
+func detailNote(decided decision, result RunResult) string {
+	if decided.trigger != task.GaveUp && (decided.trigger != task.Returned || decided.reason != task.ReasonRunFailed) {
+		return ""
+	}
+	return result.Detail
+}
+
 // events are the entries with which the journal of the run ends: why its work was not handed
-// over, and what a later run is told.
-func (e ending) events(rejected *rejection) ([]task.Event, error) {
+// over, or what else went wrong, and what a later run is told.
+func (e ending) events(rejected *rejection, failed string) ([]task.Event, error) {
 	var events []task.Event
 	if rejected != nil {
-		why, err := e.noteOf(e.held, rejected.message(notice.Notice{}, e.in))
+		failed = rejected.message(notice.Notice{}, e.in)
+	}
+	if failed != "" {
+		why, err := e.noteOf(e.held, failed)
 		if err != nil {
 			return nil, err
 		}

@@ -25,6 +25,7 @@ var (
 // built are the beginnings of keys that the program builds, with what it puts behind:
 // the constants of a type, or the codes themselves.
 var built = map[string][]string{
+	"agents.state_":   {"working", "idle", "unable", "offline", "revoked"},
 	"citation.":       {"review.CitationState"},
 	"connect.from.":   {"file", "variable", "app", "none"},
 	"connect.hook.":   {"good", "none", "off", "events", "failed", "hidden", "app", "unknown"},
@@ -41,12 +42,14 @@ var built = map[string][]string{
 	"judgement.":      {"strengths", "weaknesses", "important_points", "future_considerations"},
 	"kind.":           {"task.EventKind"},
 	"ledger.":         {"new", "edited", "deleted"}, // not "present", which no run is told of
+	"list.sort_":      {"-number", "number", "title", "author"},
+	"needs.kind_":     {"task.NeedKind"},
 	"notice.heading_": {"task.State"},
 	"notice.late_":    {"task.CommentKind", "new", "edited", "deleted"},
 	"phase.":          {"task.Phase"},
 	"problem.":        {"task.Code"},
 	"progress.phase_": {"active", "completed", "failed"},
-	"readiness.":      {"database", "data_folder"},
+	"readiness.":      {"database", "data_folder", "notifications"},
 	"reason.":         {"task.Reason"},
 	"role.":           {"access.Role"},
 	"run.found_":      {"not_run", "skipped", "rewritten", "no_report", "fails_as_before", "flaky", "build_file", "still_fails", "nothing_shown", "beyond_merge", "branch_lost", "push_lost", "tests_lost"},

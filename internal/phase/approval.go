@@ -56,7 +56,7 @@ var errNotApproved = task.Errorf(task.Conflict, "the plan is not approved")
 // has a comment of its own, so that a reaction to one says nothing about another.
 func (r *run) propose(ctx context.Context) (Outcome, error) {
 	plan := r.state.plan
-	outcome := Outcome{State: task.Paused, Reason: task.ReasonAwaitingApproval}
+	outcome := Outcome{State: task.Paused, Reason: task.ReasonAwaitingApproval, Detail: detailOf(plan.GoalUnderstanding.Goal)}
 	if r.state.proposed == plan.Revision {
 		return outcome, nil
 	}

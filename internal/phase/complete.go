@@ -237,7 +237,11 @@ func (r *run) handedOver() (Outcome, error) {
 	if err := r.state.outcome(task.Verification, &verdict); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{State: handed.State, Reason: handed.Reason, Pull: handed.Pull,
+	detail := ""
+	if handed.State != task.Done {
+		detail = detailOf(strings.Join(r.verificationLines(verdict), "\n"))
+	}
+	return Outcome{State: handed.State, Reason: handed.Reason, Pull: handed.Pull, Detail: detail,
 		Comment: strings.TrimSpace(r.doneComment(handed, verdict) + r.tooLate()), Summary: r.state.summary}, nil
 }
 

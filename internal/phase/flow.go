@@ -1,6 +1,7 @@
 package phase
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -145,7 +147,7 @@ func (r *run) awaitAnswer(ctx context.Context, text string) (Outcome, error) {
 	if err := r.append(ctx, task.SignalTaken, Entry{Step: r.state.step, Signal: signal}); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{State: task.Paused, Reason: task.ReasonAwaitingAnswer}, nil
+	return Outcome{State: task.Paused, Reason: task.ReasonAwaitingAnswer, Detail: detailOf(text)}, nil
 }
 
 // givenUp is the outcome of a phase that ended the run.
@@ -173,5 +175,10 @@ func (r *run) fail(ctx context.Context, failed givenUp) (Outcome, error) {
 			return Outcome{}, err
 		}
 	}
-	return Outcome{State: task.Failed, Reason: failed.Reason, Comment: r.failureComment(failed) + r.tooLate(), Summary: summary}, nil
+	return Outcome{State: task.Failed, Reason: failed.Reason, Comment: r.failureComment(failed) + r.tooLate(),
+		Detail: detailOf(cmp.Or(failed.Detail, failed.Said)), Summary: summary}, nil
 }
+
+// detailOf is a text about how a run ended, as it is kept. It is cut when there are no secrets
+// in it any more: a half of one would not be found.
+func detailOf(text string) string { return strings.TrimSpace(tool.Printable(text)) }

@@ -15,6 +15,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/phase/turn"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Options say how runs go. Model, Setup with its table, engine, wait and log, and
@@ -129,6 +130,7 @@ type Outcome struct {
 	Reason  task.Reason
 	Pull    *Pulled
 	Comment string // for people, in the language of the item; empty if the state says it all
+	Detail  string // what went wrong, or what is asked, without the words around it
 	Summary string // for a later run on the item
 	Kept    string // the last commit of the work in progress
 	// CutAfter is how long after a signal had arrived the work was cut.
@@ -179,6 +181,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Outcome, error) {
 		outcome, err = this.interrupted(ctx, err)
 	}
 	outcome.Comment, outcome.Summary = this.clean(outcome.Comment), this.clean(outcome.Summary)
+	outcome.Detail = textfmt.Clip(this.clean(outcome.Detail), task.LongestDetail)
 	outcome.Scripted, outcome.Steps = this.state.scripted, this.state.step
 	outcome.Usage, outcome.Cost, outcome.Kept = this.state.usage, this.state.cost, this.state.saved
 	return outcome, err
@@ -233,7 +236,7 @@ func (r *run) interrupted(ctx context.Context, err error) (Outcome, error) {
 	case ctx.Err() != nil:
 		return Outcome{}, errors.Join(context.Cause(ctx), r.keep(ctx))
 	case llm.KindOf(err) == llm.BudgetExhausted || task.CodeOf(err) == task.OverBudget:
-		return Outcome{State: task.Paused, Reason: task.ReasonBudgetExhausted}, r.keep(ctx)
+		return Outcome{State: task.Paused, Reason: task.ReasonBudgetExhausted, Detail: detailOf(err.Error())}, r.keep(ctx)
 	case errors.As(err, &over):
 		return r.fail(ctx, givenUp{over.reason, over.text, over.said})
 	}

@@ -27,6 +27,8 @@ type HandOut interface {
 	Explain(ctx context.Context, agent string) ([]broker.Verdict, error)
 	// Waits says why nobody takes tasks; see [broker.Waits].
 	Waits(ctx context.Context) ([]broker.Wait, error)
+	// Turns says of everything that is queued why it waits; see [broker.Turns].
+	Turns(ctx context.Context) ([]broker.Turn, error)
 	// Drain ends all waiting: the server is about to stop.
 	Drain()
 	// Renew is how often an agent has to be heard of.

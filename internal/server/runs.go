@@ -223,6 +223,7 @@ func (a runsAPI) end(ctx context.Context, held broker.Lease, input *resultInput)
 	}
 	after, err := a.runs.Finish(ctx, held, broker.RunResult{
 		Outcome: result.Outcome, Reason: task.Reason(result.Reason), Comment: result.Comment, Summary: result.Summary,
+		Detail: result.Detail, Hint: result.Hint,
 		Progress: result.Progress, Kept: result.Kept, CutAfter: time.Duration(result.CutAfter) * time.Millisecond,
 	})
 	return &resultOutput{wire.Ended{State: string(after.State), Reason: string(after.Reason)}}, err

@@ -247,6 +247,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 	s := New(Options{
 		Store: database, Log: logger, Metrics: new(metrics.Registry), Traces: noop.NewTracerProvider(), Now: w.now, Version: "v1",
 		Runs: w.runs, Reviews: reviews, Ledger: books, Controller: w.controller, Notifier: w.notifier, WriteTimeout: set.patience, Limits: set.limits,
+		Needs: (&broker.Needs{Store: database, Now: w.now}).List,
 	})
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)

@@ -74,6 +74,8 @@ type Options struct {
 	Board *board.Board
 	// HandOut hands tasks to agents; nil means that none are.
 	HandOut HandOut
+	// Needs says what waits for a person; nil means that nobody knows.
+	Needs func(ctx context.Context) ([]task.Need, error)
 	// Limits bound how many requests are answered.
 	Limits Limits
 	// WriteTimeout is how long a caller may take to read what one write sends it;
@@ -172,6 +174,9 @@ func New(options Options) *Server {
 func (s *Server) registerParts(options Options, mux *http.ServeMux) {
 	if options.HandOut != nil {
 		handsOut{s, options.HandOut}.register()
+	}
+	if options.Needs != nil {
+		s.registerNeeds(options.Needs)
 	}
 	if options.Runs != nil {
 		runsAPI{Server: s, runs: options.Runs, reviews: options.Reviews, ledger: options.Ledger}.register()

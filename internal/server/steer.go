@@ -14,8 +14,8 @@ import (
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
-// operatorSource is what a pause of everything over the API is called.
-const operatorSource = "operator"
+// OperatorSource is what a pause of everything over the API is called.
+const OperatorSource = "operator"
 
 type (
 	resumeAllInput struct {
@@ -110,7 +110,7 @@ func (s *Server) registerGeneralPause(controller *broker.Controller) {
 	register(s, access.Operator, huma.Operation{
 		OperationID: "pause-all", Method: http.MethodPost, Path: "/v1/pause", Summary: "Pause everything",
 	}, func(ctx context.Context, _ *struct{}) (*pausesOutput, error) {
-		if err := controller.PauseAll(ctx, operatorSource); err != nil {
+		if err := controller.PauseAll(ctx, OperatorSource); err != nil {
 			return nil, err
 		}
 		return s.pauses(ctx)
@@ -132,7 +132,7 @@ func (s *Server) registerGeneralPause(controller *broker.Controller) {
 				return nil, err
 			}
 		}
-		still, err := controller.ResumeAll(ctx, operatorSource)
+		still, err := controller.ResumeAll(ctx, OperatorSource)
 		return &pausesOutput{pausesOf(still)}, err
 	})
 }

@@ -79,7 +79,7 @@ func (s *Server) listTasks(ctx context.Context, input *tasksInput) (*tasksOutput
 	for _, t := range found {
 		output.Body.Tasks = append(output.Body.Tasks, wire.TaskOf(t))
 	}
-	return &output, nil
+	return &output, s.addWaits(ctx, output.Body.Tasks)
 }
 
 func (s *Server) getTask(ctx context.Context, input *taskInput) (*taskOutput, error) {
@@ -87,7 +87,7 @@ func (s *Server) getTask(ctx context.Context, input *taskInput) (*taskOutput, er
 	if err != nil {
 		return nil, err
 	}
-	return &taskOutput{wire.TaskOf(found)}, nil
+	return s.shownTask(ctx, found)
 }
 
 func (s *Server) findTask(ctx context.Context, input *findInput) (*taskOutput, error) {
@@ -95,7 +95,16 @@ func (s *Server) findTask(ctx context.Context, input *findInput) (*taskOutput, e
 	if err != nil {
 		return nil, err
 	}
-	return &taskOutput{wire.TaskOf(found)}, nil
+	return s.shownTask(ctx, found)
+}
+
+// shownTask is one task as clients see it.
+func (s *Server) shownTask(ctx context.Context, found task.Task) (*taskOutput, error) {
+	shown := []wire.Task{wire.TaskOf(found)}
+	if err := s.addWaits(ctx, shown); err != nil {
+		return nil, err
+	}
+	return &taskOutput{shown[0]}, nil
 }
 
 func (s *Server) listEvents(ctx context.Context, input *eventsInput) (*eventsOutput, error) {

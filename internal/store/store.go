@@ -20,6 +20,7 @@ type Store interface {
 	ForgeCache
 	Deliveries
 	Webhooks
+	Notifications
 	Spending
 	Questions
 	Reviews
@@ -42,6 +43,7 @@ type Store interface {
 	Backlogs
 	Users
 	Sessions
+	SavedLinks
 	Audit
 	Retention
 

@@ -54,7 +54,10 @@ type Change struct {
 	Generation int64
 	Trigger    task.Trigger
 	Reason     task.Reason
-	Effects    Effects
+	// Detail is what the forge, a tool or the run said about the reason, and Hint what can be
+	// done about it. They are cut after [task.LongestDetail] bytes, and are gone with the next move.
+	Detail, Hint string
+	Effects      Effects
 	// ReadyAt is when a task that goes back into the queue may be handed out
 	// again; zero leaves it as it is.
 	ReadyAt time.Time

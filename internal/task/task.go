@@ -48,6 +48,8 @@ type Task struct {
 	Generation int64
 	Phase      Phase  // of the run of this generation; empty before it begins
 	Reason     Reason // why the task is in this state
+	Detail     string // what the forge, a tool or the run said about that; empty if the reason says it all
+	Hint       string // what can be done about it, where more is known than the fix of the reason
 	Priority   int    // larger is sooner
 	Attempts   int    // runs begun since the task was last assigned or resumed; see countAttempt
 	ReadyAt    time.Time
@@ -87,6 +89,10 @@ const (
 	DefaultRole       Role = "CODER"
 	DefaultReviewRole Role = "REVIEWER"
 )
+
+// LongestDetail is how many bytes are kept of what was said about the state of a task, and of a
+// hint.
+const LongestDetail = 4000
 
 // Lane is the first thing that decides what is next; smaller is sooner.
 type Lane int

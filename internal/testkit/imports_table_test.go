@@ -75,6 +75,9 @@ var importTable = map[string]row{
 	"signing":           {imports: []string{"task"}},
 	"receipt":           {imports: []string{"task"}},
 	"notice":            {imports: []string{"task"}},
+	"notify":            {imports: []string{"notify/format", "notify/quiet", "store", "task"}, parts: true},
+	"notify/format":     {imports: []string{"task"}},
+	"notify/quiet":      {imports: []string{"task"}},
 
 	"leader":           {imports: []string{"store"}},
 	"backup":           {imports: []string{"task"}},

@@ -26,12 +26,14 @@ type asset struct {
 const (
 	styleAsset  = "style.css"
 	scriptAsset = "pages.js"
+	keysAsset   = "keys.js"
+	notifyAsset = "notify.js"
 	iconAsset   = "icon.svg"
 )
 
 var assets = sync.OnceValue(func() map[string]asset {
 	all := make(map[string]asset)
-	for _, name := range []string{styleAsset, scriptAsset, iconAsset} {
+	for _, name := range []string{styleAsset, scriptAsset, keysAsset, notifyAsset, iconAsset} {
 		content, err := assetFiles.ReadFile("assets/" + name)
 		if err != nil {
 			panic("an embedded asset is missing: " + name)

@@ -1,16 +1,19 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/a-h/templ"
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -135,16 +138,46 @@ func (p *Pages) showRepositories(r *http.Request, v visit, hands *board.Forge) (
 	for _, item := range open {
 		counts[item.Key.Repository]++
 	}
-	return repositoriesPage(v, found, counts), nil
+	view := repositoriesView{listing: readListing(r), open: counts}
+	found = slices.DeleteFunc(found, func(one forge.Repository) bool { return !contains(view.search(), one.Name) })
+	view.rows = pageOf(&view.listing, found)
+	return repositoriesPage(v, view), nil
+}
+
+// repositoriesView is a listing of repositories.
+type repositoriesView struct {
+	listing
+	rows []forge.Repository // of the page
+	open map[string]int     // open items, by repository
 }
 
 // itemsView is a listing of issues or pull requests.
 type itemsView struct {
+	listing    listing
 	repository string
 	kind       task.ItemKind
 	state      forge.ItemState // "" for all
-	items      []forge.Item
+	items      []forge.Item    // of the page
+	links      []store.SavedLink
 	since      string // the revision that is shown
+}
+
+// itemColumns are the columns by which items can be put in order.
+var itemColumns = columns[forge.Item]{
+	"number": func(a, b forge.Item) int { return cmp.Compare(a.Key.Number, b.Key.Number) },
+	"title":  byText(func(item forge.Item) string { return item.Title }),
+	"author": byText(func(item forge.Item) string { return item.Author }),
+}
+
+// itemOrders are the orders that the list of items offers.
+var itemOrders = []string{"-number", "number", "title", "author"}
+
+// matching are the items in which a search is found.
+func matching(search string, items []forge.Item) []forge.Item {
+	return slices.DeleteFunc(items, func(item forge.Item) bool {
+		return !contains(search, item.Title, "#"+strconv.FormatInt(item.Key.Number, 10), item.Author,
+			strings.Join(item.Labels, "\n"), strings.Join(item.Assignees, "\n"))
+	})
 }
 
 func (l itemsView) path(kind task.ItemKind, state forge.ItemState) string {
@@ -156,7 +189,7 @@ func (p *Pages) showItems(r *http.Request, v visit, hands *board.Forge) (templ.C
 	if err != nil {
 		return nil, err
 	}
-	view := itemsView{repository: repositoryOf(r), kind: kind, state: forge.Open}
+	view := itemsView{listing: readListing(r, stateName), repository: repositoryOf(r), kind: kind, state: forge.Open}
 	switch state := r.URL.Query().Get("state"); state {
 	case "closed", "merged":
 		view.state = forge.ItemState(state)
@@ -174,8 +207,11 @@ func (p *Pages) showItems(r *http.Request, v visit, hands *board.Forge) (templ.C
 		return nil, err
 	}
 	slices.Reverse(found) // the newest first
-	view.items = found
-	return itemsPage(v, view), nil
+	found = matching(view.listing.search(), found)
+	inOrder(view.listing, found, itemColumns)
+	view.items = pageOf(&view.listing, found)
+	view.links, err = p.linksOf(r.Context(), v, view.listing.path)
+	return itemsPage(v, view), err
 }
 
 // newPullView is the form for a new pull request.

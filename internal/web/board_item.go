@@ -46,6 +46,7 @@ type happening struct {
 	comment *task.Comment
 	event   *store.BoardEvent
 	review  *forge.Review
+	thread  *forge.ReviewThread
 }
 
 func (i *itemView) path() string        { return itemURL(i.Key) }
@@ -93,6 +94,13 @@ func (p *Pages) showItem(r *http.Request, v visit, hands *board.Forge) (templ.Co
 	if err := view.readPull(ctx, hands, anchorOf(r)); err != nil {
 		return nil, err
 	}
+	switch {
+	case r.URL.Query().Has("from"):
+		view.diff.page(diffPlaceOf(r))
+	case r.URL.Query().Has("thread"):
+		view.diff.page(view.diff.placeOf(r.URL.Query().Get("thread")))
+	}
+	view.addThreads()
 	return pullPage(v, view, r.URL.Query().Get("tab") == "changes" || r.URL.Query().Has("at")), nil
 }
 
@@ -120,11 +128,34 @@ func (i *itemView) readComments(ctx context.Context, hands *board.Forge) error {
 		}
 		for _, review := range reviews {
 			review.Body = forge.StripMarker(review.Body)
+			if review.Verdict == forge.Remark && review.Body == "" {
+				continue // it is the comments on lines, which stand there themselves
+			}
 			i.history = append(i.history, happening{at: review.At, review: &review})
 		}
 	}
-	slices.SortStableFunc(i.history, func(a, b happening) int { return a.at.Compare(b.at) })
+	i.sortHistory()
 	return nil
+}
+
+func (i *itemView) sortHistory() {
+	slices.SortStableFunc(i.history, func(a, b happening) int { return a.at.Compare(b.at) })
+}
+
+// addThreads puts the conversations about lines where they began.
+func (i *itemView) addThreads() {
+	for _, thread := range i.threads {
+		i.history = append(i.history, happening{at: thread.Comments[0].CreatedAt, thread: &thread})
+	}
+	i.sortHistory()
+}
+
+// threadPlace names the line that a conversation is about.
+func threadPlace(v visit, thread forge.ReviewThread) string {
+	if thread.Anchor.Line == 0 {
+		return thread.Anchor.Path
+	}
+	return v.t("thread.line", thread.Anchor.Path, thread.Anchor.Line)
 }
 
 func (i *itemView) readPull(ctx context.Context, hands *board.Forge, form *forge.Anchor) error {

@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testkit"
 )
@@ -17,13 +20,13 @@ import (
 // furnished is a house with something on every page.
 func furnished(t testing.TB) (h *house, paths map[string]string) {
 	t.Helper()
-	h = newSteeredHouse(t, withReviews(t), withConnections(connectable()))
+	h = newSteeredHouse(t, withReviews(t), withConnections(connectable()), withBroker)
 	h.repository(t)
 	_, err := h.board.EnsureUser(t.Context(), "bob", forge.WriteAccess)
 	must(t, err)
 	hands, helper := h.board.As("bob"), h.board.As(bot)
 	made, err := hands.CreateIssue(t.Context(), "team/app", forge.NewIssue{
-		Title: "Fix the gate", Body: "It `squeaks`:\n\n```go\nfmt.Println(\"squeak\")\n```\n\n> Oil it.\n\n| a | b |\n|---|---|\n| 1 | 2 |", Labels: []string{"bug", "urgent"}, Assignees: []string{bot},
+		Title: "Fix the gate", Body: "It `squeaks`:\n\n```go\nfmt.Println(\"squeak\")\n```\n\n> Oil it.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n- [x] oil\n- [ ] listen\n- [ ]\n\n<details><summary>The log</summary>\n\nIt says **squeak**.\n\n</details>", Labels: []string{"bug", "urgent"}, Assignees: []string{bot},
 	})
 	must(t, err)
 	_, err = helper.AddComment(t.Context(), made.Key, "I have begun.")
@@ -37,12 +40,13 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 	must(t, err)
 	one := h.runningTask(t, 1, "Fix the gate")
 	h.journal(t, one).run()
+	h.needed(t)
 	about := h.review(t, "root", paper)
 	thread, err := h.pages.Reviews.AddThread(t.Context(), "root", about.ID, "en")
 	must(t, err)
 	h.ask(t, "root", thread.ID, "§2 what is there?")
 	return h, map[string]string{
-		"home": "/", "queue": "/queue", "board": "/board", "issues": "/board/team/app", "new-issue": "/board/team/app/issues/new",
+		"home": "/", "queue": "/queue", "agents": "/agents", "board": "/board", "issues": "/board/team/app", "new-issue": "/board/team/app/issues/new",
 		"pulls": "/board/team/app/pulls", "new-pull": "/board/team/app/pulls/new",
 		"reviews": "/reviews", "review": "/reviews/" + about.ID, "context": "/threads/" + thread.ID + "/context?input=hello",
 		"issue": "/board/team/app/issues/1", "pull": "/board/team/app/pulls/2", "changes": "/board/team/app/pulls/2?tab=changes",
@@ -51,6 +55,20 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 		"people":  "/settings/people", "configuration": "/settings/configuration", "audit": "/settings/audit", "nothing": "/nothing",
 		"docs": "/docs", "docs-page": "/docs/environments", "docs-forges": "/docs/forges", "docs-search": "/docs/search?q=sandbox", "docs-nothing": "/docs/search?q=zzzz",
 	}
+}
+
+// needed makes some things that wait for people, and tasks that wait.
+func (h *house) needed(t testing.TB) {
+	t.Helper()
+	h.move(t, h.assignOne(t, 21, "Paint the gate"), task.PauseSet, task.ReasonAwaitingAnswer, "Which colour is the gate to have?\nGreen is what the fence has.")
+	h.move(t, h.assignOne(t, 22, "Say how long the gate stays open"), task.PauseSet, task.ReasonAwaitingApproval, "The gate shows a countdown")
+	h.move(t, h.assignOne(t, 23, "Lock the gate at night"), task.GaveUp, task.ReasonRejectedByForge, "remote: error: GH006: Protected branch update failed for refs/heads/toryo/23.")
+	h.assignOne(t, 24, "A test for the hinge")
+	_, err := access.Tokens{Store: h.store, Now: time.Now}.Create(t.Context(), access.Agent, "mill")
+	must(t, err)
+	agents, err := h.store.ListAgents(t.Context())
+	must(t, err)
+	must(t, h.store.AgentIs(t.Context(), agents[len(agents)-1].Token, store.Condition{}, time.Now()))
 }
 
 // Every page can be used by everyone: in both languages, light and dark, wide and

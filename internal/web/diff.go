@@ -1,25 +1,31 @@
 package web
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/a-h/templ"
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"github.com/toryo-dev/toryo/internal/forge"
 )
 
-// maxDiffRows is how many rows of a diff a page shows. What comes after is named,
-// but not shown.
-const maxDiffRows = 4000
-
-// What a page shows of a diff besides: bytes of one line, of all lines, and of one
-// that is shown as git wrote it.
+// What a page shows of a diff: bytes of one line, and of one that is shown as git wrote it.
 const (
-	maxDiffLine  = 2000
-	maxDiffBytes = 1 << 20
-	maxRawDiff   = 256 << 10
+	maxDiffLine = 2000
+	maxRawDiff  = 256 << 10
+)
+
+// maxDiffPage is how many bytes of a page are rows of a diff, about. What comes after is on the
+// next page. maxDiffNames is how many files are named beside them.
+const (
+	maxDiffPage  = 180 << 10
+	maxDiffNames = 500
 )
 
 // clipTo is the start of a text that is too long to show.
@@ -30,11 +36,61 @@ func clipTo(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// diffView is what a pull request changes, side by side.
+// diffView is what a pull request changes, side by side, and the part of it that a page shows.
 type diffView struct {
-	files []fileView
-	cut   bool // there is more than the page shows
+	files []fileView // all, with all their rows
+	shown []fileView // those on the page, with the rows that are on it
+	here  diffPlace  // where the page begins
+	next  diffPlace  // where the next page begins; zero if there is none
+	back  diffPlace  // where the page before begins
+	cut   bool       // there is more than any page shows
 	raw   string
+}
+
+// diffPlace is a row of a file of a diff, from which a page shows it.
+type diffPlace struct{ file, row int }
+
+// query is how the address of a page says where it begins.
+func (p diffPlace) query() string {
+	if p.row == 0 {
+		return "?tab=changes&from=" + strconv.Itoa(p.file)
+	}
+	return "?tab=changes&from=" + strconv.Itoa(p.file) + "." + strconv.Itoa(p.row)
+}
+
+// of is the address of a page that begins there.
+func (p diffPlace) of(item itemView) string {
+	if p == (diffPlace{}) {
+		return item.path() + "?tab=changes"
+	}
+	return item.path() + p.query()
+}
+
+// placeOf is where a page begins that shows a conversation.
+func (d *diffView) placeOf(thread string) diffPlace {
+	for i, file := range d.files {
+		for row := range file.rows {
+			if slices.ContainsFunc(file.rows[row].threads, func(t forge.ReviewThread) bool { return t.ID == thread }) {
+				return diffPlace{i, max(0, row-rowsBefore)}
+			}
+		}
+	}
+	return diffPlace{}
+}
+
+// diffPlaceOf reads where a page begins; the beginning is where nothing is said.
+func diffPlaceOf(r *http.Request) diffPlace {
+	file, row, _ := strings.Cut(r.URL.Query().Get("from"), ".")
+	return diffPlace{whole(file), whole(row)}
+}
+
+// whole reads a number from 0 on; what is none is 0.
+func whole(text string) int {
+	number, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return max(0, number)
 }
 
 type fileView struct {
@@ -43,7 +99,9 @@ type fileView struct {
 	added   int64
 	removed int64
 	rows    []diffRow
-	cut     bool
+	index   int  // among all files
+	begins  bool // the page has its first row
+	goesOn  bool // it has more rows than the page
 }
 
 // diffRow is a line of the old file beside one of the new file, or the heading of
@@ -68,27 +126,114 @@ func newDiff(patch string, threads []forge.ReviewThread, form *forge.Anchor) dif
 	if err != nil {
 		return diffView{raw: clipTo(patch, maxRawDiff), cut: len(patch) > maxRawDiff}
 	}
-	view, rows, size := diffView{}, 0, 0
-	for _, file := range files {
-		shown := fileOf(file)
-		size += shown.size()
-		if rows += len(shown.rows); rows > maxDiffRows || size > maxDiffBytes {
-			shown.rows, shown.cut, view.cut = nil, true, true
+	view := diffView{}
+	for i, file := range files {
+		one := fileOf(file)
+		one.index = i
+		for row := range one.rows {
+			if one.rows[row].place(one.name, oldName(file), threads, form) {
+				view.here = diffPlace{i, max(0, row-rowsBefore)}
+			}
 		}
-		for i := range shown.rows {
-			shown.rows[i].place(shown.name, oldName(file), threads, form)
-		}
-		view.files = append(view.files, shown)
+		view.files = append(view.files, one)
 	}
+	view.page(view.here)
 	return view
 }
 
-// size is how many bytes the rows have.
-func (f fileView) size() (bytes int) {
-	for _, row := range f.rows {
-		bytes += len(row.hunk) + len(row.old.text) + len(row.new.text)
+// rowsBefore is how many rows are shown before the one on which somebody comments.
+const rowsBefore = 20
+
+// page shows what begins at a place, as much as fits.
+func (d *diffView) page(from diffPlace) {
+	if len(d.files) == 0 {
+		return
+	}
+	if from.file >= len(d.files) || from.row > 0 && from.row >= len(d.files[from.file].rows) {
+		from = diffPlace{}
+	}
+	d.here, d.back, d.next, d.shown = from, d.before(from), diffPlace{}, nil
+	left := maxDiffPage
+	for i := from.file; i < len(d.files); i++ {
+		file := d.files[i]
+		first := 0
+		if i == from.file {
+			first = from.row
+		}
+		most := file.fitting(first, left, len(d.shown) == 0)
+		if most == first && len(file.rows) > 0 || left < 0 {
+			d.next = diffPlace{i, 0}
+			return
+		}
+		left -= file.cost(first, most)
+		file.begins, file.goesOn = first == 0, most < len(file.rows)
+		file.rows = file.rows[first:most]
+		d.shown = append(d.shown, file)
+		if file.goesOn {
+			d.next = diffPlace{i, most}
+			return
+		}
+	}
+}
+
+// before is where the page begins that ends before a place, as near as it fits.
+func (d *diffView) before(at diffPlace) diffPlace {
+	left := maxDiffPage
+	for i := at.file; i >= 0; i-- {
+		last := len(d.files[i].rows)
+		if i == at.file {
+			last = at.row
+		}
+		for row := last - 1; row >= 0; row-- {
+			if left -= d.files[i].cost(row, row+1); left < 0 {
+				return diffPlace{i, row + 1}.within(d.files)
+			}
+		}
+		left -= fileCost
+	}
+	return diffPlace{}
+}
+
+// within is a place that there is: one behind the last row of a file is the next file.
+func (p diffPlace) within(files []fileView) diffPlace {
+	if p.row >= len(files[p.file].rows) {
+		return diffPlace{p.file + 1, 0}
+	}
+	return p
+}
+
+// About how many bytes of a page a file, and a row of it, take besides their texts.
+const (
+	fileCost = 700
+	rowCost  = 200
+)
+
+// cost is about how many bytes of a page some rows of a file take.
+func (f fileView) cost(from, until int) int {
+	bytes := 0
+	if from == 0 {
+		bytes = fileCost
+	}
+	for _, row := range f.rows[from:until] {
+		bytes += rowCost + 2*len(f.name) + len(row.hunk) + len(row.old.text) + len(row.new.text)
 	}
 	return bytes
+}
+
+// fitting is up to which row a file is shown from one on, if there is so much room. The first
+// file of a page is shown with some rows in any case.
+func (f fileView) fitting(from, room int, first bool) int {
+	if len(f.rows) == 0 {
+		return 0
+	}
+	until := from
+	for until < len(f.rows) {
+		if room -= f.cost(until, until+1); room < 0 && (!first || until > from) {
+			return until
+		}
+		until++
+	}
+	return until
 }
 
 func oldName(file *gitdiff.File) string {
@@ -160,7 +305,8 @@ func rowsOf(fragment *gitdiff.TextFragment) []diffRow {
 }
 
 // place puts conversations, and the form for a new one, below their line.
-func (row *diffRow) place(name, old string, threads []forge.ReviewThread, form *forge.Anchor) {
+// It reports whether the form is here.
+func (row *diffRow) place(name, old string, threads []forge.ReviewThread, form *forge.Anchor) bool {
 	here := func(at forge.Anchor) bool {
 		if at.Side == forge.OldSide {
 			return row.old.line > 0 && int64(at.Line) == row.old.line && (at.Path == old || at.Path == name)
@@ -175,6 +321,7 @@ func (row *diffRow) place(name, old string, threads []forge.ReviewThread, form *
 	if form != nil && here(*form) {
 		row.form = form
 	}
+	return row.form != nil
 }
 
 // outdated are the conversations on lines that the diff no longer has.
@@ -188,4 +335,87 @@ func (d diffView) outdated(threads []forge.ReviewThread) []forge.ReviewThread {
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(threads), func(t forge.ReviewThread) bool { return shown[t.ID] })
+}
+
+// run is rows of a file of one kind, one after the other: a heading, what is on both sides, or
+// a change.
+type run struct {
+	kind string // a class of the style sheet: "hunk", "same" or "change"
+	rows []diffRow
+}
+
+// kind is what a row shows.
+func (row *diffRow) kind() string {
+	switch {
+	case row.hunk != "":
+		return "hunk"
+	case row.old.mark == "" && row.new.mark == "":
+		return "same"
+	default:
+		return "change"
+	}
+}
+
+// runs are the rows of a file by their kinds. On a narrow page the lines of a change that were
+// removed stand before those that were added, for which they have to be one element.
+func (f fileView) runs() (all []run) {
+	for _, row := range f.rows {
+		if kind := row.kind(); len(all) == 0 || all[len(all)-1].kind != kind {
+			all = append(all, run{kind: kind})
+		}
+		last := &all[len(all)-1]
+		last.rows = append(last.rows, row)
+	}
+	return all
+}
+
+// talkSide is on which side of a row the conversations below it are.
+func (row *diffRow) talkSide() forge.Side {
+	switch {
+	case row.form != nil:
+		return row.form.Side
+	case len(row.threads) > 0:
+		return row.threads[0].Anchor.Side
+	default:
+		return forge.NewSide
+	}
+}
+
+// excerptRows is how many rows before a line are shown with a conversation about it.
+const excerptRows = 3
+
+// excerpt is the lines up to the one that a conversation is about.
+func (d *diffView) excerpt(id string) (lines []diffCell) {
+	for _, file := range d.files {
+		for i, row := range file.rows {
+			at := slices.IndexFunc(row.threads, func(t forge.ReviewThread) bool { return t.ID == id })
+			if at < 0 {
+				continue
+			}
+			old := row.threads[at].Anchor.Side == forge.OldSide
+			for _, near := range file.rows[max(0, i-excerptRows) : i+1] {
+				cell := near.new
+				if old || cell.line == 0 {
+					cell = near.old
+				}
+				if cell.line > 0 {
+					lines = append(lines, cell)
+				}
+			}
+			return lines
+		}
+	}
+	return nil
+}
+
+// excerptView shows lines of a file as they are.
+func excerptView(lines []diffCell) templ.Component {
+	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+		var text strings.Builder
+		for _, line := range lines {
+			text.WriteString(`<span class="` + line.mark + `">` + templ.EscapeString(line.text) + "\n</span>")
+		}
+		_, err := io.WriteString(w, `<pre class="excerpt">`+text.String()+"</pre>")
+		return err
+	})
 }

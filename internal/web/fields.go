@@ -16,6 +16,9 @@ const (
 	maxStrangersForm = 16 << 10
 	// maxText is how many bytes a text may have that a person writes.
 	maxText = 256 << 10
+	// manyField is the one field that a form may have several times: the rows of a list that are
+	// picked.
+	manyField = "pick"
 	// maxValues is how many fields a form may have.
 	maxValues = 50
 )
@@ -29,6 +32,7 @@ var formFields = map[string]int{
 	"head": 400, "base": 400, "draft": 20, "bot": 20, "source": 2000,
 	"forge": 20, "url": 2000, "token": 4000, "owner": 240, "repositories": 8000, "webhook": 20, "organisation": 20, "account": 240,
 	"provider": 20, "model": 400, "base_url": 2000, "key": 4000,
+	manyField: 200, "do": 20,
 	"verdict": 40, "sure": 20, "plan": 20, "commit": 100, "path": 4096, "side": 20, "line": 20,
 }
 
@@ -51,12 +55,17 @@ func readForm(w http.ResponseWriter, r *http.Request, most int64) error {
 	}
 	for name, values := range r.PostForm {
 		limit, known := formFields[name]
-		if !known || len(values) != 1 {
+		if !known || len(values) != 1 && name != manyField {
 			return task.Errorf(task.Invalid, "the form has a field that it should not have, or one twice")
 		}
-		values[0] = strings.ReplaceAll(values[0], "\r\n", "\n")
-		if len(values[0]) > limit {
-			return task.Errorf(task.TooLarge, "%s has %d bytes; %d are allowed", name, len(values[0]), limit)
+		if len(values) > maxPicked {
+			return task.Errorf(task.TooLarge, "%d rows are picked; %d are allowed", len(values), maxPicked)
+		}
+		for i := range values {
+			values[i] = strings.ReplaceAll(values[i], "\r\n", "\n")
+			if len(values[i]) > limit {
+				return task.Errorf(task.TooLarge, "%s has %d bytes; %d are allowed", name, len(values[i]), limit)
+			}
 		}
 	}
 	return nil

@@ -14,16 +14,19 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 )
 
 // Two walls stand between a text and the page: the renderer leaves out markup
-// that stands in the text, and the policy lets through a short list of elements.
+// that stands in the text, but for what blocks makes nodes of, and the policy lets through
+// a short list of elements.
 var reader = sync.OnceValue(func() goldmark.Markdown {
 	return goldmark.New(
 		goldmark.WithExtensions(extension.NewLinkify(extension.WithLinkifyURLRegexp(address)), extension.Table, extension.Strikethrough, extension.TaskList),
-		goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(imagesAreLinks{}, 100))),
+		goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(imagesAreLinks{}, 100), util.Prioritized(blocks{}, 200))),
+		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(blockRenderer{}, 100))),
 	)
 })
 
@@ -34,7 +37,13 @@ var address = regexp.MustCompile(`^https?://[-A-Za-z0-9._~:/?#@!$&()*+,;=%\[\]]+
 var sieve = sync.OnceValue(func() *bluemonday.Policy {
 	policy := bluemonday.NewPolicy()
 	policy.AllowElements("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "strong", "em", "del", "code", "pre", "blockquote",
-		"ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td")
+		"ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", detailsElement, summaryElement)
+	policy.AllowAttrs("open").OnElements(detailsElement)
+	policy.AllowAttrs("class").Matching(regexp.MustCompile("^task$")).OnElements("li")
+	policy.AllowAttrs("class").Matching(regexp.MustCompile("^box$")).OnElements("span")
+	policy.AllowNoAttrs().OnElements("label")
+	policy.AllowAttrs("type").Matching(regexp.MustCompile("^checkbox$")).OnElements("input")
+	policy.AllowAttrs("checked", "disabled").OnElements("input")
 	policy.AllowAttrs("href").OnElements("a")
 	policy.AllowURLSchemes("http", "https", "mailto")
 	policy.AllowRelativeURLs(false)

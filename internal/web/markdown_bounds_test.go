@@ -137,7 +137,7 @@ func TestDiffWithALongLine(t *testing.T) {
 		t.Errorf("the page has %d bytes", len(page))
 	}
 	view := newDiff("diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -0,0 +1 @@\n+"+strings.Repeat("x", 10<<20)+"\n", nil, nil)
-	if len(view.files) != 1 || view.files[0].size() > 2*maxDiffLine {
+	if len(view.files) != 1 || view.files[0].cost(0, len(view.files[0].rows)) > 3*maxDiffLine {
 		t.Errorf("the diff has %d files", len(view.files))
 	}
 	if raw := newDiff("@@ nonsense "+strings.Repeat("x", 10<<20), nil, nil); len(raw.raw) > 2*maxRawDiff {

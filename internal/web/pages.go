@@ -25,6 +25,7 @@ type Store interface {
 	access.AccountStore
 	access.AuditStore
 	homeStore
+	linkStore
 	taskStore
 	receiptStore
 	reviewStore
@@ -44,13 +45,13 @@ type Options struct {
 	Steering Steering
 	// Reviews keeps reviews and talks about them; nil means that there are none.
 	Reviews *review.Service
-	// Order says when it is the turn of each task that waits; nil means that
-	// nobody knows.
-	Order func(ctx context.Context) ([]Turn, error)
-	// Waits says why nobody takes tasks; nil means that nobody knows.
-	Waits func(ctx context.Context) ([]Wait, error)
-	// Faults says what the server needs and cannot use; nil means that nobody knows.
-	Faults func(ctx context.Context) []Fault
+	// Turns says of each task that waits when it is handed out, and why it waits, in that
+	// order; nil means that nobody knows.
+	Turns func(ctx context.Context) ([]Turn, error)
+	// Needs says what waits for a person; nil means that nobody knows.
+	Needs func(ctx context.Context) ([]task.Need, error)
+	// Quiet says whether nobody is to be told anything at a moment; nil means never.
+	Quiet func(at time.Time) bool
 	// Listen returns a channel that has a value after something happened to the
 	// task, or to any task for "". The caller calls stop when it no longer
 	// listens. Nil means that the database is looked at now and then instead.
@@ -101,6 +102,7 @@ func New(options Options) *Pages {
 		p.registerElsewhere(mux)
 	}
 	p.registerPreferences(mux)
+	p.registerNotifications(mux)
 	p.registerHome(mux)
 	p.registerTasks(mux)
 	p.registerReceipts(mux)

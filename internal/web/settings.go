@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -18,8 +19,45 @@ type settingsStore interface {
 	ListAudit(ctx context.Context, before string, limit int) ([]store.AuditEntry, error)
 }
 
-// auditPage is how many entries of the audit log a page shows.
-const auditPage = 100
+// auditPart is how many entries of the audit log are searched at once.
+const auditPart = 5000
+
+// beforeName is where in the address it says before which entry of the audit log is searched.
+const beforeName = "before"
+
+// auditView is entries of the audit log.
+type auditView struct {
+	listing
+	entries []store.AuditEntry // of the page
+	links   []store.SavedLink
+	older   string // the address of the older ones; "" if there are none
+}
+
+// auditColumns are the columns by which the audit log can be put in order.
+var auditColumns = columns[store.AuditEntry]{
+	"when":    byTime(func(entry store.AuditEntry) timeOf { return entry.At }),
+	"who":     byText(func(entry store.AuditEntry) string { return entry.Actor }),
+	"what":    byText(func(entry store.AuditEntry) string { return entry.Action }),
+	"outcome": byText(func(entry store.AuditEntry) string { return entry.Outcome }),
+}
+
+func (p *Pages) showAudit(r *http.Request, v visit) (templ.Component, error) {
+	view := auditView{listing: readListing(r, beforeName)}
+	found, err := p.Store.ListAudit(r.Context(), view.get(beforeName), auditPart)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == auditPart {
+		view.older = view.with(beforeName, found[len(found)-1].ID)
+	}
+	found = slices.DeleteFunc(found, func(entry store.AuditEntry) bool {
+		return !contains(view.search(), entry.Actor, entry.Action, entry.Subject, entry.Outcome)
+	})
+	inOrder(view.listing, found, auditColumns)
+	view.entries = pageOf(&view.listing, found)
+	view.links, err = p.linksOf(r.Context(), v, view.path)
+	return auditLogPage(v, view), err
+}
 
 // Settings is what the settings pages show of the installation.
 type Settings struct {
@@ -71,10 +109,7 @@ func (p *Pages) registerSettings(mux *http.ServeMux) {
 		return configurationPage(v, p.Settings.Configuration), nil
 	}))
 	mux.HandleFunc("GET /settings/people", p.page(access.Admin, p.showPeople))
-	mux.HandleFunc("GET /settings/audit", p.page(access.Admin, func(r *http.Request, v visit) (templ.Component, error) {
-		entries, err := p.Store.ListAudit(r.Context(), r.URL.Query().Get("before"), auditPage)
-		return auditLogPage(v, entries), err
-	}))
+	mux.HandleFunc("GET /settings/audit", p.page(access.Admin, p.showAudit))
 	mux.HandleFunc("POST /settings/tokens", p.signedIn(access.Admin, p.createToken))
 	on := func(path, name string, do func(r *http.Request, v visit) error, noted ...string) {
 		back := path[:strings.LastIndex(path, "/")]
@@ -117,21 +152,59 @@ func (p *Pages) changeRole(r *http.Request, v visit) error {
 
 // settingsView is what everyone may know, and what admins manage.
 type settingsView struct {
-	tokens  []store.Token
+	listing listing       // of the tokens
+	tokens  []store.Token // of the page
+	revoked int           // tokens that are out of sight
+	links   []store.SavedLink
 	forges  []ForgeHealth
 	budget  Budget
 	spent   store.Amount
 	created string // a token that was just made, to be seen once
 }
 
-func (p *Pages) readSettings(ctx context.Context, v visit) (view settingsView, err error) {
-	view.budget = p.Settings.Budget
+// tokensName is what the tokens are narrowed to: with the revoked ones, or without.
+const tokensName = "tokens"
+
+// tokenColumns are the columns by which tokens can be put in order.
+var tokenColumns = columns[store.Token]{
+	"name": byText(func(token store.Token) string { return token.Name }),
+	"role": byText(func(token store.Token) string { return token.Role }),
+	"made": byTime(func(token store.Token) timeOf { return token.CreatedAt }),
+}
+
+// showTokens chooses the tokens of the page. Revoked ones are out of sight unless the reader asks
+// for them.
+func (s *settingsView) showTokens(tokens []store.Token) {
+	all := s.listing.get(tokensName) == allStates
+	shown := make([]store.Token, 0, len(tokens))
+	for _, token := range tokens {
+		switch {
+		case !contains(s.listing.search(), token.Name, token.Role):
+		case token.RevokedAt.IsZero() || all:
+			shown = append(shown, token)
+		default:
+			s.revoked++
+		}
+	}
+	inOrder(s.listing, shown, tokenColumns)
+	s.tokens = pageOf(&s.listing, shown)
+}
+
+func (p *Pages) readSettings(r *http.Request, v visit) (view settingsView, err error) {
+	ctx := r.Context()
+	view.budget, view.listing = p.Settings.Budget, readListing(r, tokensName)
+	view.listing.path = "/settings" // also of the answer to a form
 	if p.Settings.Forges != nil {
 		if view.forges, err = p.Settings.Forges(ctx); err != nil {
 			return view, err
 		}
 	}
-	if view.tokens, err = p.Store.ListTokens(ctx); err != nil {
+	tokens, err := p.Store.ListTokens(ctx)
+	if err != nil {
+		return view, err
+	}
+	view.showTokens(tokens)
+	if view.links, err = p.linksOf(ctx, v, view.listing.path); err != nil {
 		return view, err
 	}
 	_, view.spent, err = p.Store.Spent(ctx, "", v.now)
@@ -139,7 +212,7 @@ func (p *Pages) readSettings(ctx context.Context, v visit) (view settingsView, e
 }
 
 func (p *Pages) showSettings(r *http.Request, v visit) (templ.Component, error) {
-	view, err := p.readSettings(r.Context(), v)
+	view, err := p.readSettings(r, v)
 	return settingsPage(v, view), err
 }
 
@@ -157,7 +230,7 @@ func (p *Pages) createToken(w http.ResponseWriter, r *http.Request, v visit) {
 	})
 	var view settingsView
 	if err == nil {
-		view, err = p.readSettings(r.Context(), v)
+		view, err = p.readSettings(r, v)
 	}
 	if err != nil {
 		p.fail(w, r, v, err)

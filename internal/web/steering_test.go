@@ -40,6 +40,11 @@ func (s *steered) Approve(ctx context.Context, id task.ID, revision int) error {
 	return err
 }
 
+func (s *steered) ResumeAll(ctx context.Context) error {
+	_, err := s.controller.ResumeAll(ctx, "operator")
+	return err
+}
+
 func (s *steered) Retry(ctx context.Context, id task.ID) error {
 	_, err := s.controller.Retry(ctx, id)
 	return err

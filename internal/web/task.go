@@ -14,7 +14,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/journal"
-	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -46,6 +45,8 @@ type Steering interface {
 	// Approve approves a revision of the plan of a task that waits for that.
 	Approve(ctx context.Context, id task.ID, revision int) error
 	Retry(ctx context.Context, id task.ID) error
+	// ResumeAll takes back the pause of everything that an operator wanted.
+	ResumeAll(ctx context.Context) error
 }
 
 func (p *Pages) registerTasks(mux *http.ServeMux) {
@@ -91,6 +92,7 @@ type taskView struct {
 	earliest int64 // the position of the first entry that is sent
 	last     int64
 	steered  bool // buttons do something
+	why      explanation
 }
 
 type phaseView struct {
@@ -102,15 +104,6 @@ type phaseView struct {
 type ledgerRow struct {
 	journal.Comment
 	at time.Time
-}
-
-// fix is what a person can do about the reason for which nobody works on the task; "" if there is
-// nothing to do.
-func (t *taskView) fix(v visit) string {
-	if t.State == task.Running || t.State == task.Done {
-		return ""
-	}
-	return messages.Fix(v.language, t.Reason)
 }
 
 // itemLink is where the item of a task can be read.
@@ -150,6 +143,9 @@ func (p *Pages) showTask(r *http.Request, v visit) (templ.Component, error) {
 		return nil, err
 	}
 	if view.receipts, err = p.Store.ReceiptsOf(r.Context(), view.ID); err != nil {
+		return nil, err
+	}
+	if view.why, err = p.explain(r.Context(), v, view.Task); err != nil {
 		return nil, err
 	}
 	if r.URL.Query().Has("parts") { // the script asks for what is around the journal

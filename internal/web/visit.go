@@ -67,6 +67,20 @@ func (v visit) reasonOrCode(reason task.Reason) string {
 	return cmp.Or(v.reason(reason), string(reason))
 }
 
+// howLongAgo is how long ago a moment was, in words.
+func (v visit) howLongAgo(at time.Time) string {
+	switch since := v.now.Sub(at); {
+	case since < time.Minute:
+		return v.t("list.ago_now")
+	case since < time.Hour:
+		return v.t("list.ago_minutes", int(since.Minutes()))
+	case since < 48*time.Hour:
+		return v.t("list.ago_hours", int(since.Hours()))
+	default:
+		return v.t("list.ago_days", int(since.Hours()/24))
+	}
+}
+
 // stranger is a visit of someone who is not signed in.
 func (p *Pages) stranger(r *http.Request) visit {
 	v := visit{

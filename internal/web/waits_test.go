@@ -2,45 +2,109 @@ package web
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// The home page says why nobody takes tasks that wait, and what to do about it, in the
-// reader's language. What is paused is not said twice.
-func TestHomeSaysWhyTasksWait(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, func(o *Options) {
-		o.Waits = func(context.Context) ([]Wait, error) {
-			return []Wait{
-				{Reason: task.ReasonNoSandbox, Agent: "laptop", Detail: "bwrap <missing>", Tasks: []task.Task{{State: task.Queued}, {State: task.Queued}}},
-				{Reason: task.ReasonAwaitingAnswer, Tasks: []task.Task{{State: task.Paused}}},
-			}, nil
+// withBroker lets the pages say what waits for people and why tasks wait, as a server does.
+func withBroker(o *Options) {
+	database, _ := o.Store.(store.Store) // newHouse puts it there
+	needs := &broker.Needs{Store: database, Now: o.Now, Day: store.Amount{Tokens: 1000}}
+	o.Needs = needs.List
+	o.Turns = func(ctx context.Context) ([]Turn, error) {
+		found, err := broker.Turns(ctx, database, broker.Limits{}, o.Now())
+		var turns []Turn
+		for _, one := range found {
+			turns = append(turns, Turn(one))
 		}
-	})
+		return turns, err
+	}
+}
+
+// assignOne makes a queued task of team/app.
+func (h *house) assignOne(t testing.TB, number int64, title string) task.Task {
+	t.Helper()
+	key := task.Key{Forge: task.Gitea, Repository: "team/app", Kind: task.Issue, Number: number}
+	made, _, err := h.store.Assign(t.Context(), store.NewTask{Key: key, Type: task.Development, Title: title, Reason: task.ReasonAssigned, URL: "https://forge.example/" + title}, nil)
+	must(t, err)
+	return made
+}
+
+// move moves a task, with what was said about it.
+func (h *house) move(t testing.TB, one task.Task, trigger task.Trigger, reason task.Reason, detail string) {
+	t.Helper()
+	_, err := h.store.Move(t.Context(), store.Change{Task: one.ID, Trigger: trigger, Reason: reason, Detail: detail})
+	must(t, err)
+}
+
+// The first page begins with what waits for a person: questions, plans, failures with what was
+// said about them, agents, a pause of everything, budgets. It is in the reader's language, and what
+// others wrote is data.
+func TestOverviewBeginsWithWhatWaitsForPeople(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, withBroker)
+	h.move(t, h.assignOne(t, 1, "Asks"), task.PauseSet, task.ReasonAwaitingAnswer, "Which <b>colour</b>?")
+	h.move(t, h.assignOne(t, 2, "Plans"), task.PauseSet, task.ReasonAwaitingApproval, "Paint the gate")
+	h.move(t, h.assignOne(t, 3, "Breaks"), task.GaveUp, task.ReasonRejectedByForge, "remote: protected branch")
+	h.assignOne(t, 4, "Waits")
+	_, err := access.Tokens{Store: h.store, Now: time.Now}.Create(t.Context(), access.Agent, "mill")
+	must(t, err)
+	agents, err := h.store.ListAgents(t.Context())
+	must(t, err)
+	must(t, h.store.AgentIs(t.Context(), agents[0].Token, store.Condition{Unable: task.ReasonNoSandbox, Detail: "bwrap is missing"}, time.Now()))
+	_, err = h.store.PauseAll(t.Context(), store.GeneralPause{Source: "operator", At: time.Now()})
+	must(t, err)
+	_, err = h.store.ReserveSpend(t.Context(), store.Call{At: time.Now(), Most: store.Amount{Tokens: 1000}}, func(store.Amount, store.Amount) error { return nil })
+	must(t, err)
 	for language, wants := range map[string][]string{
-		"en": {"No agent takes 2 of the queued tasks", "no sandbox works on its machine", "laptop", "bwrap &lt;missing&gt;", "sudo apt-get install bubblewrap"},
-		"ja": {"引き受けられていない待機中のタスク: 2 件", "使えるサンドボックスがなく", "laptop", "対処方法", "bubblewrap をインストール"},
+		"en": {
+			"Everything is paused by an operator", ">Asks</a>", "gitea:team/app#1</a>", "Which &lt;b&gt;colour&lt;/b&gt;?", ">Plans</a>", "Paint the gate",
+			">Breaks</a>", "Failed", "the forge did not accept", "remote: protected branch", "give the account of the bot the right",
+			"Agent mill takes no tasks", "bwrap is missing", "budget is used up",
+		},
+		"ja": {"運用者 がすべてを一時停止しています", "質問", "計画", "失敗", "対処方法", "エージェント mill はタスクを受け付けません", "1 日の予算を使い切りました"},
 	} {
 		v := h.visitor(t, "vera")
 		v.header.Set("Accept-Language", language)
-		status, page := v.get("/")
+		_, page := v.get("/")
+		at := strings.Index(page, `id="needs"`)
+		end := strings.Index(page, `id="figures"`)
+		if at < 0 || end < at {
+			t.Fatalf("the page does not begin with what waits for people: %d, %d", at, end)
+		}
 		for _, want := range wants {
-			if status != http.StatusOK || !strings.Contains(page, want) {
-				t.Errorf("in %s the page does not say %q: %s", language, want, page)
+			if !strings.Contains(page[at:end], want) {
+				t.Errorf("in %s the page does not begin with %q: %s", language, want, page[at:end])
 			}
 		}
-		if strings.Contains(page, messages.Fix(task.Language(language), task.ReasonAwaitingAnswer)) {
-			t.Errorf("in %s the page says of a paused task that nobody takes it", language)
-		}
+	}
+}
+
+// The waiting list of the first page is in the order in which tasks are handed out, and says why
+// each waits.
+func TestWaitingListIsInHandOutOrder(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, withBroker)
+	h.assignOne(t, 1, "Last of all")
+	review := task.Key{Forge: task.Gitea, Repository: "team/app", Kind: task.Pull, Number: 9}
+	_, _, err := h.store.Assign(t.Context(), store.NewTask{Key: review, Type: task.Review, Title: "Reviews come first", Reason: task.ReasonReviewDue}, nil)
+	must(t, err)
+	_, page := h.visitor(t, "vera").get("/")
+	_, list, _ := strings.Cut(page, `id="waiting"`)
+	first, second := strings.Index(list, "Reviews come first"), strings.Index(list, "Last of all")
+	if first < 0 || second < first {
+		t.Errorf("the waiting list is not in the order in which tasks are handed out: %d, %d", first, second)
+	}
+	if !strings.Contains(list, "no agent is connected") {
+		t.Errorf("the waiting list does not say why tasks wait: %s", list)
 	}
 }
 
@@ -48,10 +112,12 @@ func TestHomeSaysWhyTasksWait(t *testing.T) {
 // agent takes no tasks, for a reason also that this version does not know; and that it is over.
 func TestOpenHomeShowsFaultsAndUnableAgents(t *testing.T) {
 	t.Parallel()
-	var faults atomic.Pointer[[]Fault]
-	faults.Store(new([]Fault))
+	var faults atomic.Pointer[[]broker.Fault]
+	faults.Store(new([]broker.Fault))
 	h := newHouse(t, func(o *Options) {
-		o.Faults = func(context.Context) []Fault { return *faults.Load() }
+		database, _ := o.Store.(store.Store) // newHouse puts it there
+		needs := &broker.Needs{Store: database, Now: o.Now, Faults: func(context.Context) []broker.Fault { return *faults.Load() }}
+		o.Needs = needs.List
 	})
 	_, err := access.Tokens{Store: h.store, Now: time.Now}.Create(t.Context(), access.Agent, "mill")
 	must(t, err)
@@ -64,10 +130,10 @@ func TestOpenHomeShowsFaultsAndUnableAgents(t *testing.T) {
 	vera := h.window(t, "vera")
 	vera.Open("/")
 	vera.IsLive()
-	faults.Store(&[]Fault{{Name: "data_folder", Detail: "no space left"}})
-	vera.Sees("#waits", "no space left")
-	faults.Store(new([]Fault))
-	vera.Until(`!document.querySelector("#waits .notice")`)
+	faults.Store(&[]broker.Fault{{Name: "data_folder", Detail: "no space left"}})
+	vera.Sees("#needs", "no space left")
+	faults.Store(new([]broker.Fault))
+	vera.Until(`!document.querySelector("#needs li")`)
 	for _, one := range []struct {
 		store.Condition
 		says string
@@ -78,9 +144,10 @@ func TestOpenHomeShowsFaultsAndUnableAgents(t *testing.T) {
 	} {
 		is(one.Condition)
 		vera.Sees("#lists .unable", one.says)
+		vera.Sees("#needs", "mill")
 	}
 	is(store.Condition{})
-	vera.Sees("#lists .list", "idle")
+	vera.Sees("#agents-now", "Idle")
 }
 
 // The page of a task that failed or waits for people says what they can do, in their language.
@@ -99,14 +166,36 @@ func TestTaskPageSaysWhatToDo(t *testing.T) {
 	if text := page("en"); strings.Contains(text, "To fix it") {
 		t.Errorf("a task that waits for an agent has something to fix: %s", text)
 	}
-	_, err = h.store.Move(t.Context(), store.Change{Task: one.ID, Trigger: task.GaveUp, Reason: task.ReasonRejectedByForge})
-	must(t, err)
+	h.move(t, one, task.GaveUp, task.ReasonRejectedByForge, "remote: <protected>")
 	for _, language := range []task.Language{task.English, task.Japanese} {
 		text := page(string(language))
-		for _, want := range []string{messages.Reason(language, task.ReasonRejectedByForge), messages.Fix(language, task.ReasonRejectedByForge)} {
+		for _, want := range []string{messages.Reason(language, task.ReasonRejectedByForge), messages.Fix(language, task.ReasonRejectedByForge), "remote: &lt;protected&gt;"} {
 			if want == "" || !strings.Contains(text, want) {
 				t.Errorf("in %s the page does not say %q", language, want)
 			}
 		}
 	}
+}
+
+// The page of a queued task says why it waits, and shows its item.
+func TestTaskPageSaysWhyItWaits(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, withBroker)
+	one := h.assignOne(t, 3, "Fix the gate")
+	says := func(wants ...string) {
+		t.Helper()
+		_, text := h.visitor(t, "vera").get("/tasks/" + string(one.ID))
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("the page of a queued task does not say %q", want)
+			}
+		}
+	}
+	says("no agent is connected", "gitea:team/app#3", "https://forge.example/", "Position 1 in the queue")
+	_, err := access.Tokens{Store: h.store, Now: time.Now}.Create(t.Context(), access.Agent, "mill")
+	must(t, err)
+	says("all agents are busy")
+	_, err = h.store.PauseAll(t.Context(), store.GeneralPause{Source: "operator", At: time.Now()})
+	must(t, err)
+	says("Everything is paused by an operator")
 }

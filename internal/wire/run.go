@@ -216,6 +216,10 @@ type Result struct {
 	Reason  string       `json:"reason,omitempty"`
 	// Comment is what people are told at the end, in the language of the item.
 	Comment string `json:"comment,omitempty" maxLength:"200000"`
+	// Detail is what went wrong or what is asked, without the words around it: what the forge,
+	// the tool or the program said. Hint is what can be done about it.
+	Detail string `json:"detail,omitempty" maxLength:"200000"`
+	Hint   string `json:"hint,omitempty" maxLength:"200000"`
 	// Summary is for a later run on the same item.
 	Summary string `json:"summary,omitempty" maxLength:"200000"`
 	// Progress is the progress comment as it is to stay; empty leaves it as it is.

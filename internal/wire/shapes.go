@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -28,6 +29,9 @@ type Task struct {
 	Phase      string    `json:"phase,omitempty"`
 	Reason     string    `json:"reason,omitempty" doc:"Why the task is in this state, as a stable code"`
 	ReasonText string    `json:"reason_text,omitempty" doc:"The same in words"`
+	Detail     string    `json:"detail,omitempty" doc:"What the forge, a tool or the run said about it, such as why it failed, or what it asks"`
+	Fix        string    `json:"fix,omitempty" doc:"What a person can do about it"`
+	Waits      *Waiting  `json:"waits,omitempty" doc:"Why a queued task waits"`
 	Agent      string    `json:"agent,omitempty" doc:"Who is working on it"`
 	LastAgent  string    `json:"last_agent,omitempty" doc:"Who worked on it last"`
 	Branch     string    `json:"branch,omitempty" doc:"The branch that the work goes to"`
@@ -54,6 +58,8 @@ func TaskOf(t task.Task) Task {
 		Phase:      string(t.Phase),
 		Reason:     string(t.Reason),
 		ReasonText: messages.Reason(task.English, t.Reason),
+		Detail:     t.Detail,
+		Fix:        fixOf(t),
 		Agent:      t.Lease.Agent,
 		LastAgent:  t.LastAgent,
 		Branch:     t.Branch,
@@ -68,6 +74,26 @@ func TaskOf(t task.Task) Task {
 		shown.BlockedBy = append(shown.BlockedBy, key.String())
 	}
 	return shown
+}
+
+// fixOf is what a person can do about the state of a task; nothing while it is worked on, or
+// done.
+func fixOf(t task.Task) string {
+	if t.State == task.Running || t.State == task.Done {
+		return ""
+	}
+	return cmp.Or(t.Hint, messages.Fix(task.English, t.Reason))
+}
+
+// Waiting says why a queued task waits.
+type Waiting struct {
+	Place  int        `json:"place,omitempty" doc:"In the order in which tasks are handed out, from 1"`
+	Reason string     `json:"reason" doc:"Why, as a stable code"`
+	Text   string     `json:"text" doc:"The same in words"`
+	By     string     `json:"by,omitempty" doc:"Who paused everything, or the agent that it is about"`
+	Detail string     `json:"detail,omitempty" doc:"What that agent says is missing, or what was said when the task was handed back"`
+	Fix    string     `json:"fix,omitempty" doc:"What a person can do about it"`
+	Until  *time.Time `json:"until,omitempty" doc:"When that may change by itself"`
 }
 
 // Tasks is a listing of tasks.

@@ -130,6 +130,7 @@ func serverFindings(ctx context.Context, c config.Config) []doctor.Finding {
 		doctor.Examine(ctx, []doctor.Check{board}),
 		doctor.Signing(ctx, c.Git, site.SignerOf),
 		doctor.Webhooks(ctx, site.LookAtWebhooks(c)),
+		doctor.Notifications(ctx, site.LookAtNotifications(c)),
 		[]doctor.Finding{doctor.Links(c, site.PublicURL(c, c.Server.Addr))},
 	)
 }

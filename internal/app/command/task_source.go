@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +28,7 @@ type taskSource interface {
 	find(ctx context.Context, name string) (wire.Task, error)
 	list(ctx context.Context, states []string) (wire.Tasks, error)
 	next(ctx context.Context, agent string) (wire.NextTasks, error)
+	needs(ctx context.Context) (wire.Needs, error)
 	events(ctx context.Context, id task.ID, after int64, limit int) (wire.Events, error)
 	receipts(ctx context.Context, id task.ID) (wire.Receipts, error)
 }
@@ -57,7 +59,7 @@ func (o *operate) withTasks(ctx context.Context, role access.Role, do func(taskS
 		_, _ = fmt.Fprintf(o.Stderr, "toryo: %v; this is what the database has\n", err) // the command goes on all the same
 	}
 	return cli.WithData(ctx, o.Program, &o.settings, cli.Fail, func(loaded config.Config, database store.Store) error {
-		return do(storeTasks{database, broker.Limits(loaded.Limits)})
+		return do(storeTasks{database, broker.Limits(loaded.Limits), site.DayBudget(loaded)})
 	})
 }
 
@@ -76,6 +78,8 @@ func (s serverTasks) next(ctx context.Context, agent string) (wire.NextTasks, er
 	return s.NextTasks(ctx, agent)
 }
 
+func (s serverTasks) needs(ctx context.Context) (wire.Needs, error) { return s.Needs(ctx) }
+
 func (s serverTasks) events(ctx context.Context, id task.ID, after int64, limit int) (wire.Events, error) {
 	return s.TaskEvents(ctx, id, after, limit)
 }
@@ -88,6 +92,7 @@ func (s serverTasks) receipts(ctx context.Context, id task.ID) (wire.Receipts, e
 type storeTasks struct {
 	store.Store
 	limits broker.Limits
+	day    store.Amount // what models may use in a day
 }
 
 func (s storeTasks) find(ctx context.Context, name string) (wire.Task, error) {
@@ -95,7 +100,28 @@ func (s storeTasks) find(ctx context.Context, name string) (wire.Task, error) {
 	if err != nil {
 		return wire.Task{}, err
 	}
-	return wire.TaskOf(found), nil
+	shown := []wire.Task{wire.TaskOf(found)}
+	err = server.AddWaits(ctx, shown, s.turns)
+	return shown[0], err
+}
+
+// turns says why queued tasks wait.
+func (s storeTasks) turns(ctx context.Context) ([]broker.Turn, error) {
+	now, err := s.Time(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return broker.Turns(ctx, s, s.limits, now)
+}
+
+func (s storeTasks) needs(ctx context.Context) (wire.Needs, error) {
+	now, err := s.Time(ctx)
+	if err != nil {
+		return wire.Needs{}, err
+	}
+	list := broker.Needs{Store: s, Limits: s.limits, Day: s.day, Now: func() time.Time { return now }}
+	found, err := list.List(ctx)
+	return wire.NeedsOf(found), err
 }
 
 func (s storeTasks) list(ctx context.Context, states []string) (wire.Tasks, error) {
@@ -107,6 +133,9 @@ func (s storeTasks) list(ctx context.Context, states []string) (wire.Tasks, erro
 	shown := wire.Tasks{Tasks: make([]wire.Task, 0, len(found))}
 	for _, t := range found {
 		shown.Tasks = append(shown.Tasks, wire.TaskOf(t))
+	}
+	if err == nil {
+		err = server.AddWaits(ctx, shown.Tasks, s.turns)
 	}
 	return shown, err
 }

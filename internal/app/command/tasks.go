@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -20,12 +21,13 @@ import (
 // Tasks is the command toryo tasks.
 func Tasks(p site.Program) *cobra.Command {
 	c := cli.Group("tasks", "See what there is to do and what is next, and steer tasks",
-		tasksNextCommand(p), tasksListCommand(p), tasksShowCommand(p), tasksLogsCommand(p), tasksStopCommand(p), tasksRetryCommand(p), tasksApproveCommand(p))
-	c.Long = `See what there is to do and what is next, and steer tasks. next, list, show and logs ask the
-server that runs on the data directory, or read its database if none runs. The others need
-the server. With --server and TORYO_TOKEN all of them work from anywhere. TASK is named in
+		tasksNeedsCommand(p), tasksNextCommand(p), tasksListCommand(p), tasksShowCommand(p), tasksLogsCommand(p), tasksStopCommand(p), tasksRetryCommand(p), tasksApproveCommand(p))
+	c.Long = `See what there is to do and what is next, and steer tasks. needs-you, next, list, show and logs
+ask the server that runs on the data directory, or read its database if none runs. The others
+need the server. With --server and TORYO_TOKEN all of them work from anywhere. TASK is named in
 any of the ways of toryo help task-names. See also toryo pause and toryo resume.`
-	c.Example = `  toryo tasks list --state running
+	c.Example = `  toryo tasks needs-you
+  toryo tasks list --state running
   toryo tasks show team/app#3
   toryo tasks logs team/app#3 --follow
   TORYO_TOKEN=… toryo tasks list --server https://toryo.example.com`
@@ -153,9 +155,9 @@ func (o *tasksList) run(ctx context.Context) error {
 		if o.json {
 			return cli.PrintJSON(o.Stdout, found)
 		}
-		lines := [][]string{{"ID", "STATE", "TYPE", "ROLE", "AGENT", "ITEM", "TITLE"}}
+		lines := [][]string{{"ID", "STATE", "TYPE", "ROLE", "AGENT", "ITEM", "TITLE", "WHY"}}
 		for _, t := range found.Tasks {
-			lines = append(lines, []string{t.ID, t.State, t.Type, t.Role, t.Agent, t.Item, cli.OneLine(t.Title)})
+			lines = append(lines, []string{t.ID, t.State, t.Type, t.Role, t.Agent, t.Item, cli.OneLine(t.Title), shortWhy(t)})
 		}
 		return o.table(lines)
 	})
@@ -204,6 +206,10 @@ func (o *tasksShow) run(ctx context.Context, name string) error {
 		for _, item := range t.BlockedBy {
 			lines = append(lines, []string{"blocked by", item})
 		}
-		return o.table(lines)
+		if err := o.table(lines); err != nil {
+			return err
+		}
+		_, err = io.WriteString(o.Stdout, whyText(t))
+		return err
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -222,7 +223,11 @@ func finish(ctx context.Context, entries *taskEntries, tasks taskSource, id stri
 	if err != nil {
 		return err
 	}
-	return entries.ending(now.State, task.Reason(now.Reason))
+	if err := entries.ending(now.State, task.Reason(now.Reason)); err != nil {
+		return err
+	}
+	_, err = io.WriteString(entries.out, whyText(now))
+	return err
 }
 
 // print prints one entry: as JSON on a line, which cannot command the terminal, or for

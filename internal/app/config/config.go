@@ -56,6 +56,8 @@ type Config struct {
 
 	Retention Retention `key:"retention" about:"For how many days what is kept; 0 means for ever. See docs/operations.md."`
 
+	Notifications Notifications `key:"notifications" about:"Telling people what waits for them: see docs/notifications.md."`
+
 	Log       Log       `key:"log" about:"What the program says about itself."`
 	Telemetry Telemetry `key:"telemetry" about:"Traces for an OpenTelemetry collector."`
 

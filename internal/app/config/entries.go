@@ -162,6 +162,7 @@ var nameRules = map[string]func(string) *complaint{
 	"environment": func(name string) *complaint { return checkEntryName(name, "an environment", 64) },
 	"label":       checkLabelName,
 	"server":      func(name string) *complaint { return checkEntryName(name, "a server", 32) },
+	"webhook":     func(name string) *complaint { return checkEntryName(name, "a webhook", 32) },
 }
 
 // checkName checks the name of an entry.

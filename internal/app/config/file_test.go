@@ -68,7 +68,7 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 		},
 		"top key in a section": {
 			"github:\n  language: ja\n",
-			[]string{"toryo.yaml:2:3: github.language: unknown key; it belongs at the top level"},
+			[]string{"toryo.yaml:2:3: github.language: unknown key; it belongs at the top level or in notifications.webhooks.NAME"},
 		},
 		"misspelt key of another section": {
 			"log:\n  otlp_endpiont: x\n",

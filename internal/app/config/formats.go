@@ -34,6 +34,11 @@ var formats = map[string]func(string) *complaint{
 
 	"toleration": checkToleration,
 
+	"hours":    checkHours,
+	"template": checkTemplate,
+	"webhook":  checkWebhook,
+	"zone":     checkZone,
+
 	"url":      checkURL,
 	"variable": checkVariable,
 	"word":     checkWord,

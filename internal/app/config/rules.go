@@ -28,6 +28,7 @@ func (l *loader) checkTogether() {
 	l.checkLeases()
 	l.checkPolling()
 	l.checkSigning()
+	l.checkNotifications()
 }
 
 // checkSigning makes sure that what is signed is shown as such, and that an SSH key can

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -106,10 +108,13 @@ func uncommented(text string) string { return commentedKey.ReplaceAllString(text
 type example struct {
 	section *section
 	block   string // as it stands in the template
+	indent  string // of the block
 }
 
 // keys is the entry with its first # removed, as a person does who wants it.
-func (e example) keys() string { return strings.ReplaceAll("\n"+e.block, "\n  #", "\n  ")[1:] }
+func (e example) keys() string {
+	return strings.ReplaceAll("\n"+e.block, "\n"+e.indent+"#", "\n"+e.indent)[1:]
+}
 
 // examples finds every example of the template, and gives the template without.
 func examples(t *testing.T) (all []example, rest string) {
@@ -119,14 +124,32 @@ func examples(t *testing.T) (all []example, rest string) {
 		if s.entries == nil || s.entries.section == nil {
 			continue
 		}
-		block := regexp.MustCompile(`(?m)^  #` + s.entries.example + `:\n(  #(  .*)?\n)*`).FindString(rest)
+		indent := strings.Repeat("  ", strings.Count(s.path, ".")+1)
+		block := regexp.MustCompile(`(?m)^` + indent + `#` + s.entries.example + `:\n(` + indent + `#(  .*)?\n)*`).FindString(rest)
 		if block == "" {
 			t.Fatalf("%s has no example", s.path)
 		}
-		all = append(all, example{s, block})
+		all = append(all, example{s, block, indent})
 		rest = strings.Replace(rest, block, "", 1)
 	}
 	return all, rest
+}
+
+// parseExample parses a template in which the file of the example of a webhook is one that there
+// is.
+func parseExample(t *testing.T, file, text string) (Config, Report) {
+	t.Helper()
+	return parse("toryo.yaml", []byte(strings.ReplaceAll(text, "/run/secrets/slack-webhook", file)), nil, nil)
+}
+
+// webhookFile is a file with the address of a webhook.
+func webhookFile(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "webhook")
+	if err := os.WriteFile(file, []byte("https://hooks.example.com/x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 func TestTheTemplateSaysTheSameAsNoFile(t *testing.T) {
@@ -159,13 +182,14 @@ func TestTheTemplateSaysTheSameAsNoFile(t *testing.T) {
 func TestTheExamplesOfTheTemplateAreRightAndWhole(t *testing.T) {
 	t.Parallel()
 	all, _ := examples(t)
+	file := webhookFile(t)
 	if len(all) < 3 {
 		t.Fatalf("only %d examples", len(all))
 	}
 	for _, e := range all {
 		for name, block := range map[string]string{"as it is": e.keys(), "all uncommented": uncommented(e.keys())} {
 			text := strings.Replace(string(Template()), e.block, block, 1)
-			config, report := parse("toryo.yaml", []byte(text), nil, nil)
+			config, report := parseExample(t, file, text)
 			if len(report.Problems)+len(report.Warnings) > 0 {
 				t.Errorf("%s, %s: %v %v", e.section.path, name, lines(report.Problems), lines(report.Warnings))
 			}
@@ -198,16 +222,17 @@ func before(t *testing.T, block string) string {
 func TestEveryKeyOfTheTemplateCanBeUncommentedAlone(t *testing.T) {
 	t.Parallel()
 	all, text := examples(t)
+	file := webhookFile(t)
 	texts := []string{text}
 	for _, e := range all {
-		_, above, _ := strings.Cut(text, "\n"+e.section.path+":\n")
+		_, above, _ := strings.Cut(text, "\n"+e.indent[2:]+e.section.name+":\n")
 		rest := strings.TrimSuffix(text, above)
 		texts = append(texts, rest+e.keys()+above)
 	}
 	for _, text := range texts {
 		for _, at := range commentedKey.FindAllStringIndex(text, -1) {
 			alone := text[:at[1]-2] + text[at[1]-1:]
-			if _, report := parse("toryo.yaml", []byte(alone), nil, nil); len(report.Problems)+len(report.Warnings) > 0 {
+			if _, report := parseExample(t, file, alone); len(report.Problems)+len(report.Warnings) > 0 {
 				t.Errorf("%v %v", lines(report.Problems), lines(report.Warnings))
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -46,6 +47,22 @@ type dispatch struct {
 	background *leader.Election
 	mirrors    *retention.Mirrors
 	board      *boardWatch
+	needs      *broker.Needs // what waits for a person
+	faults     atomic.Pointer[faultsFunc]
+}
+
+// faultsFunc says what the server cannot use.
+type faultsFunc func(ctx context.Context) []broker.Fault
+
+// setFaults is called when there is a server that can say so: the tasks are there before it.
+func (d *dispatch) setFaults(faults faultsFunc) { d.faults.Store(&faults) }
+
+func (d *dispatch) serverFaults(ctx context.Context) []broker.Fault {
+	faults := d.faults.Load()
+	if faults == nil {
+		return nil
+	}
+	return (*faults)(ctx)
 }
 
 // newDispatch makes everything that has to do with tasks. It does nothing until it is
@@ -87,7 +104,7 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 		Answered: controller.Answered, AnswerWithin: c.PauseResume.AnswerWithin, Plan: plans.Decide, Now: now, Log: f.log,
 	})
 	watch := &boardWatch{watch: f.board.Watch(), changes: f.changes, log: f.log}
-	return &dispatch{
+	d := &dispatch{
 		HandOut:  broker.NewHandOut(handOutOptions(c, f, logs, plans, expiry)),
 		notifier: notifier, controller: controller, watcher: watcher, intake: taking,
 		runs: broker.NewRuns(broker.RunOptions{
@@ -98,7 +115,11 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 		background: &leader.Election{Elections: f.store, Server: server, Log: f.log, Jobs: jobs(c, f, expiry, watcher, taking, watch)},
 		board:      watch,
 		mirrors:    mirrorRetention(c, f.mirrors, f.store, now, f.log),
-	}, nil
+	}
+	d.needs = needsOf(c, f, d)
+	telling, err := notifying(c, f, d.needs.List, notifier.Counts)
+	d.background.Jobs = append(d.background.Jobs, telling...)
+	return d, err
 }
 
 // approvals decides about the plans that people have to approve.

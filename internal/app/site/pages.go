@@ -11,6 +11,8 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/connectpage"
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/review"
+	"github.com/toryo-dev/toryo/internal/server"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/web"
 )
@@ -19,7 +21,7 @@ import (
 func newPages(p Program, c config.Config, f *connections, tasks *dispatch, reviews *review.Service) *web.Pages {
 	options := web.Options{
 		Store: f.store, Log: f.log, Now: p.Now, Version: Version(),
-		Board: f.board, Order: tasks.order, Waits: tasks.waits, Listen: tasks.notifier.ListenToJournal, Happened: tasks.notifier.Counts, Steering: steering{tasks.controller}, Reviews: reviews,
+		Board: f.board, Turns: tasks.turns, Needs: tasks.needs.List, Quiet: quietIn(c), Listen: tasks.notifier.ListenToJournal, Happened: tasks.notifier.Counts, Steering: steering{tasks.controller}, Reviews: reviews,
 		Provider: providerOf(c.OIDC, p.Now),
 		Settings: web.Settings{
 			Budget: web.Budget{
@@ -63,28 +65,30 @@ func providerOf(c config.OIDC, now func() time.Time) access.Provider {
 	})
 }
 
-// waits says why nobody takes tasks, for the pages.
-func (d *dispatch) waits(ctx context.Context) ([]web.Wait, error) {
-	found, err := d.Waits(ctx)
-	if err != nil {
-		return nil, err
+// needsOf lists what waits for a person.
+func needsOf(c config.Config, f *connections, tasks *dispatch) *broker.Needs {
+	faults := func(ctx context.Context) []broker.Fault {
+		return append(tasks.serverFaults(ctx), notificationFaults(ctx, c, f.store)...)
 	}
-	waits := make([]web.Wait, 0, len(found))
-	for _, one := range found {
-		waits = append(waits, web.Wait(one))
+	return &broker.Needs{
+		Store: f.store, Limits: broker.Limits(c.Limits), Day: DayBudget(c), Now: f.clock.Now, Waits: tasks.Waits, Faults: faults,
 	}
-	return waits, nil
 }
 
-// order says in which order tasks are handed out, for the pages.
-func (d *dispatch) order(ctx context.Context) ([]web.Turn, error) {
-	verdicts, err := d.InOrder(ctx)
+// DayBudget is what models may use in a day; 0 means no limit.
+func DayBudget(c config.Config) store.Amount {
+	return store.Amount{Tokens: int64(c.Budget.DayTokens), Money: millionths(c.Budget.DayCost)}
+}
+
+// turns says in which order tasks are handed out and why they wait, for the pages.
+func (d *dispatch) turns(ctx context.Context) ([]web.Turn, error) {
+	found, err := d.Turns(ctx)
 	if err != nil {
 		return nil, err
 	}
-	turns := make([]web.Turn, 0, len(verdicts))
-	for _, verdict := range verdicts {
-		turns = append(turns, web.Turn{Task: verdict.Task.ID, Reason: verdict.Reason, Until: verdict.Until})
+	turns := make([]web.Turn, 0, len(found))
+	for _, one := range found {
+		turns = append(turns, web.Turn(one))
 	}
 	return turns, nil
 }
@@ -110,6 +114,11 @@ func (s steering) Resume(ctx context.Context, id task.ID) error {
 
 func (s steering) Approve(ctx context.Context, id task.ID, revision int) error {
 	_, err := s.controller.Approve(ctx, id, revision)
+	return err
+}
+
+func (s steering) ResumeAll(ctx context.Context) error {
+	_, err := s.controller.ResumeAll(ctx, server.OperatorSource)
 	return err
 }
 

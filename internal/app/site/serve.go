@@ -135,17 +135,17 @@ func serveOn(ctx context.Context, p Program, c config.Config, has resources, rea
 		Webhooks: connected.webhooks, Git: server.Git(connected.mirrors, database), HandOut: tasks, Board: connected.board, Reviews: reviews, TLS: encryption,
 		Limits: server.Limits{PerToken: float64(c.Server.RequestsPerToken), PerAddress: float64(c.Server.RequestsPerAddress)},
 		Runs:   tasks.runs, Controller: tasks.controller, Notifier: tasks.notifier,
-		Ledger: ledger.Ledger{Store: database, Limits: LimitsOf(c.Budget), Now: p.Now},
+		Ledger: ledger.Ledger{Store: database, Limits: LimitsOf(c.Budget), Now: p.Now}, Needs: tasks.needs.List,
 	})
-	pages.Faults = faultsOf(answering)
+	tasks.setFaults(faultsOf(answering))
 	return serveUntil(ctx, p, answering, listener, Instance{Config: c, Store: database, Report: report, Pages: pages, Board: connected.board, tasks: tasks, drain: reviews.Drain, process: has.process.ID(), token: own}, ready)
 }
 
-// faultsOf is what the pages say about a server that is not ready.
-func faultsOf(s *server.Server) func(context.Context) []web.Fault {
-	return func(ctx context.Context) (faults []web.Fault) {
+// faultsOf is what people are told about a server that is not ready.
+func faultsOf(s *server.Server) faultsFunc {
+	return func(ctx context.Context) (faults []broker.Fault) {
 		for _, fault := range s.Faults(ctx) {
-			faults = append(faults, web.Fault{Name: fault.Name, Detail: fault.Err.Error()})
+			faults = append(faults, broker.Fault{Name: fault.Name, Detail: fault.Err.Error()})
 		}
 		return faults
 	}

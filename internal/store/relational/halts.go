@@ -74,6 +74,7 @@ func pausedByPerson(ctx context.Context, q session, found taskRow, halt store.Ha
 func takeOver(ctx context.Context, q session, found taskRow) (task.Task, error) {
 	m := move{before: found.Task, after: found, trigger: task.PauseSet}
 	m.after.Reason, m.after.UpdatedAt = task.ReasonPauseRequested, now()
+	m.after.Detail, m.after.Hint = "", ""
 	if err := saveTasks(ctx, q, []taskRow{m.after}); err != nil {
 		return task.Task{}, err
 	}

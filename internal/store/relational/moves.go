@@ -22,6 +22,7 @@ func (m *move) make(reason task.Reason, at time.Time) error {
 	if _, err := m.after.Apply(m.trigger, reason); err != nil {
 		return err
 	}
+	m.after.Detail, m.after.Hint = "", "" // they were about the state before
 	if m.after.Lease == (task.Lease{}) {
 		m.after.token, m.after.process = "", ""
 	}

@@ -151,7 +151,7 @@ func trimTask(ctx context.Context, q session, t taskRow, limit int) (removed int
 	if err != nil {
 		return 0, err
 	}
-	_, err = q.exec(ctx, `UPDATE tasks SET trimmed = generation WHERE id = ?`, t.ID)
+	_, err = q.exec(ctx, `UPDATE tasks SET trimmed = generation, detail = '', hint = '' WHERE id = ?`, t.ID)
 	return removed + int(ended), err
 }
 

@@ -18,14 +18,14 @@ type taskRow struct {
 const taskColumns = `id, forge, repository, item_kind, number, type, role, title, url,
 	state, generation, phase, reason, priority, attempts, ready_at, created_at, updated_at,
 	lease_agent, lease_token, lease_process, lease_expires,
-	cause, occasion, assigned_at, began, branch, last_agent, author, blocked_by, released, assigned_on, kept_until`
+	cause, occasion, assigned_at, began, branch, last_agent, author, blocked_by, released, assigned_on, kept_until, detail, hint`
 
 func scanTaskRow(r row) (t taskRow, err error) {
 	err = r.Scan(&t.ID, &t.Key.Forge, &t.Key.Repository, &t.Key.Kind, &t.Key.Number, &t.Type, &t.Role, &t.Title, &t.URL,
 		&t.State, &t.Generation, &t.Phase, &t.Reason, &t.Priority, &t.Attempts,
 		micros{&t.ReadyAt}, micros{&t.CreatedAt}, micros{&t.UpdatedAt},
 		&t.Lease.Agent, &t.token, &t.process, micros{&t.Lease.ExpiresAt},
-		&t.Cause, &t.Occasion, micros{&t.AssignedAt}, &t.FirstGeneration, &t.Branch, &t.LastAgent, &t.Author, &t.BlockedBy, &t.Released, &t.AssignedOn, micros{&t.KeptUntil})
+		&t.Cause, &t.Occasion, micros{&t.AssignedAt}, &t.FirstGeneration, &t.Branch, &t.LastAgent, &t.Author, &t.BlockedBy, &t.Released, &t.AssignedOn, micros{&t.KeptUntil}, &t.Detail, &t.Hint)
 	return t, err
 }
 
@@ -35,12 +35,12 @@ func scanTask(r row) (task.Task, error) {
 }
 
 func insertTask(ctx context.Context, q session, t taskRow) error {
-	_, err := q.exec(ctx, `INSERT INTO tasks (`+taskColumns+`) VALUES (`+listOf(33)+`)`,
+	_, err := q.exec(ctx, `INSERT INTO tasks (`+taskColumns+`) VALUES (`+listOf(35)+`)`,
 		t.ID, t.Key.Forge, t.Key.Repository, t.Key.Kind, t.Key.Number, t.Type, t.Role, t.Title, t.URL,
 		t.State, t.Generation, t.Phase, t.Reason, t.Priority, t.Attempts,
 		t.ReadyAt.UnixMicro(), t.CreatedAt.UnixMicro(), t.UpdatedAt.UnixMicro(),
 		t.Lease.Agent, t.token, t.process, t.Lease.ExpiresAt.UnixMicro(),
-		t.Cause, t.Occasion, t.AssignedAt.UnixMicro(), t.FirstGeneration, t.Branch, t.LastAgent, t.Author, t.BlockedBy, truth(t.Released), t.AssignedOn, t.KeptUntil.UnixMicro())
+		t.Cause, t.Occasion, t.AssignedAt.UnixMicro(), t.FirstGeneration, t.Branch, t.LastAgent, t.Author, t.BlockedBy, truth(t.Released), t.AssignedOn, t.KeptUntil.UnixMicro(), t.Detail, t.Hint)
 	return err
 }
 
@@ -50,23 +50,23 @@ const changedTask = `(CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? 
 	CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT),
 	CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT),
 	CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT),
-	CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS BIGINT))`
+	CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT))`
 
 // saveTasks stores everything about tasks that can change, in one statement for
 // many. Their rows are locked.
 func saveTasks(ctx context.Context, q session, all []taskRow) error {
 	for _, rows := range chunks(all) {
-		args := make([]any, 0, 27*len(rows))
+		args := make([]any, 0, 29*len(rows))
 		for _, t := range rows {
 			args = append(args, t.ID, t.Role, t.Title, t.URL, t.State,
 				t.Generation, t.Phase, t.Reason, t.Priority, t.Attempts,
 				t.ReadyAt.UnixMicro(), t.UpdatedAt.UnixMicro(), t.Lease.Agent, t.token, t.process, t.Lease.ExpiresAt.UnixMicro(),
 				t.Cause, t.Occasion, t.AssignedAt.UnixMicro(), t.FirstGeneration, t.Branch,
-				t.LastAgent, t.Author, t.BlockedBy, truth(t.Released), t.AssignedOn, t.KeptUntil.UnixMicro())
+				t.LastAgent, t.Author, t.BlockedBy, truth(t.Released), t.AssignedOn, t.KeptUntil.UnixMicro(), t.Detail, t.Hint)
 		}
 		_, err := q.exec(ctx, `WITH changed (id, role, title, url, state, generation, phase, reason, priority, attempts,
 				ready_at, updated_at, lease_agent, lease_token, lease_process, lease_expires,
-				cause, occasion, assigned_at, began, branch, last_agent, author, blocked_by, released, assigned_on, kept_until)
+				cause, occasion, assigned_at, began, branch, last_agent, author, blocked_by, released, assigned_on, kept_until, detail, hint)
 			AS (VALUES `+rowsOf(len(rows), changedTask)+`)
 			UPDATE tasks SET role = changed.role, title = changed.title, url = changed.url, state = changed.state,
 				generation = changed.generation, phase = changed.phase, reason = changed.reason,
@@ -77,7 +77,7 @@ func saveTasks(ctx context.Context, q session, all []taskRow) error {
 				cause = changed.cause, occasion = changed.occasion, assigned_at = changed.assigned_at, began = changed.began,
 				branch = changed.branch, last_agent = changed.last_agent, author = changed.author,
 				blocked_by = changed.blocked_by, released = changed.released, assigned_on = changed.assigned_on,
-				kept_until = changed.kept_until
+				kept_until = changed.kept_until, detail = changed.detail, hint = changed.hint
 			FROM changed WHERE tasks.id = changed.id`, args...)
 		if err != nil {
 			return err

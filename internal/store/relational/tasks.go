@@ -8,6 +8,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // Assign implements store.Tasks.
@@ -126,6 +127,7 @@ func moveLocked(ctx context.Context, q session, found taskRow, change store.Chan
 	if err := m.begin(ctx, q); err != nil {
 		return task.Task{}, err
 	}
+	m.after.Detail, m.after.Hint = kept(change.Detail), kept(change.Hint)
 	if change.Trigger == task.Assigned { // for the cause that it had
 		m.after.AssignedAt, m.after.FirstGeneration, m.after.Released = m.after.UpdatedAt, m.after.Generation, false
 		m.after.AssignedOn = ""
@@ -140,6 +142,12 @@ func moveLocked(ctx context.Context, q session, found taskRow, change store.Chan
 		return task.Task{}, err
 	}
 	return m.after.Task, record(ctx, q, []move{m}, change.Effects)
+}
+
+// kept is what is kept of a text of others: nothing that a database refuses.
+func kept(text string) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
+	return textfmt.Clip(text, task.LongestDetail)
 }
 
 // overtaken looks at the halts that are pending. The change of one that is not is refused. A

@@ -344,6 +344,7 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 		raw(t, path, `DROP INDEX `+table+`_of_process`)
 		raw(t, path, `ALTER TABLE `+table+` DROP COLUMN `+column)
 	}
+	raw(t, path, `DROP TABLE notifications`)
 	raw(t, path, `DROP TABLE webhook_events`)
 	raw(t, path, `DROP TABLE webhook_repositories`)
 	raw(t, path, `DROP INDEX deliveries_by_subject`)
@@ -360,6 +361,9 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 	}
 	raw(t, path, `ALTER TABLE tasks DROP COLUMN trimmed`)
 	raw(t, path, `ALTER TABLE tasks DROP COLUMN kept_until`)
+	raw(t, path, `ALTER TABLE tasks DROP COLUMN detail`)
+	raw(t, path, `ALTER TABLE tasks DROP COLUMN hint`)
+	raw(t, path, `DROP TABLE saved_links`)
 	raw(t, path, `DELETE FROM toryo_schema WHERE version_id >= 13`)
 	s = opened(t, path)
 	defer closed(t, s)

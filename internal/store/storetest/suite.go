@@ -25,7 +25,7 @@ type check struct {
 // Run checks an adapter against the port, each rule on a database of its own.
 func Run(t *testing.T, fresh Fresh) {
 	areas := map[string][]check{
-		"Runs": runChecks, "Halts": haltChecks, "CommentLog": commentChecks,
+		"Runs": runChecks, "Halts": haltChecks, "CommentLog": commentChecks, "Notifications": notificationChecks,
 		"Tasks":       taskChecks,
 		"Find":        findChecks,
 		"Queue":       queueChecks,
@@ -51,6 +51,7 @@ func Run(t *testing.T, fresh Fresh) {
 		"Agents":      agentChecks,
 		"Backlogs":    backlogChecks,
 		"Users":       userChecks,
+		"SavedLinks":  linkChecks,
 		"Retention":   retentionChecks,
 		"Values":      valueChecks,
 	}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ var taskChecks = []check{
 	{"of many that assign one item at once, one makes the task", assignTogether},
 	{"a bad key or type is refused", badNewTask},
 	{"a move changes the task and is an event", moveAndEvent},
+	{"what is said about a state is kept with it, and bounded", detailOfMove},
 	{"a move that does not exist changes nothing", illegalMove},
 	{"a move of an older generation is stale", staleMove},
 	{"a task that is not there is not found", missingTask},
@@ -191,6 +193,22 @@ func moveAndEvent(t *testing.T, s store.Store) {
 	equal(t, events[2].Sequence, int64(1))
 	equal(t, events[1].Sequence, int64(2))
 	equal(t, events[2].At, after.UpdatedAt)
+}
+
+// detailOfMove is what is said about a state, and is gone with the next one.
+func detailOfMove(t *testing.T, s store.Store) {
+	one := assigned(t, s)
+	long := strings.Repeat("\u3042", task.LongestDetail)
+	failed := got[task.Task](t)(s.Move(t.Context(), store.Change{
+		Task: one.ID, Trigger: task.GaveUp, Reason: task.ReasonRunFailed, Detail: "git said:\x00 no \xff", Hint: long,
+	}))
+	equal(t, failed.Detail, "git said: no \uFFFD")
+	if len(failed.Hint) > task.LongestDetail || !strings.HasPrefix(long, failed.Hint) || failed.Hint == "" {
+		t.Errorf("a hint of %d bytes has %d", len(long), len(failed.Hint))
+	}
+	equal(t, got[task.Task](t)(s.Task(t.Context(), one.ID)), failed)
+	again := got[task.Task](t)(s.Move(t.Context(), store.Change{Task: one.ID, Trigger: task.Assigned, Reason: task.ReasonRetried}))
+	equal(t, again.Detail+again.Hint, "")
 }
 
 func illegalMove(t *testing.T, s store.Store) {

@@ -106,14 +106,25 @@ function replaceParts(html) {
     localTimes(fresh);
   }
 }
-// What the reader has opened stays open.
+// What the reader has opened stays open, and what is picked stays picked.
 function keepOpen(stale, fresh) {
   const title = (details) => details.querySelector(":scope > summary")?.textContent.trim();
   const open = new Set([...stale.querySelectorAll("details[open]:not(.menu, .confirm)")].map(title));
   for (const details of fresh.querySelectorAll("details")) {
     if (open.has(title(details))) details.open = true;
   }
+  const picked = new Set([...stale.querySelectorAll('input[name="pick"]:checked')].map((box) => box.value));
+  for (const box of fresh.querySelectorAll('input[name="pick"]')) box.checked = picked.has(box.value);
 }
+// Filters of lists are folded on phones.
+if (matchMedia("(max-width: 45rem)").matches) {
+  for (const fold of document.querySelectorAll('[data-fold="true"]')) fold.open = false;
+}
+// A box in the head of a list picks all rows of the page.
+document.addEventListener("change", (event) => {
+  if (!event.target.matches("[data-pick-all]")) return;
+  for (const box of document.querySelectorAll('input[name="pick"]')) box.checked = event.target.checked;
+});
 function busy(part) {
   const active = document.activeElement;
   return part.contains(active) && (active.matches("input, textarea, select") || part.querySelector(".confirm[open]"));

@@ -1,0 +1,47 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/toryo-dev/toryo/internal/app/reach"
+)
+
+// NotificationAccess is a webhook by which people are told what waits for them.
+type NotificationAccess struct {
+	Name, Format string
+	// Reach asks for an answer without sending a message.
+	Reach func(ctx context.Context) (status int, err error)
+	// Unsent counts what could not be sent yet, and says why.
+	Unsent func(ctx context.Context) (count int, problem string, err error)
+}
+
+// Notifications says whether people can be told what waits for them. Nothing is sent.
+func Notifications(ctx context.Context, all []NotificationAccess) []Finding {
+	checks := make([]Check, 0, len(all))
+	for _, one := range all {
+		checks = append(checks, one.check)
+	}
+	return Examine(ctx, checks)
+}
+
+func (n NotificationAccess) check(ctx context.Context) Finding {
+	finding := Finding{Name: "notifications", Status: Warning, Command: "toryo notify test " + n.Name}
+	status, err := n.Reach(ctx)
+	if err != nil {
+		problem, _ := reach.Target{
+			Setting: "the address of notifications.webhooks." + n.Name, Authority: "add its certificate authority to those of this machine",
+		}.Explain(err)
+		finding.Found, finding.Hint = fmt.Sprintf("%s (%s): %s", n.Name, n.Format, problem.Found), problem.Hint
+		return finding
+	}
+	// A database that cannot be read is a finding of its own.
+	if count, problem, err := n.Unsent(ctx); err == nil && count > 0 {
+		finding.Found = fmt.Sprintf("%s (%s): %d things could not be told: %s", n.Name, n.Format, count, problem)
+		finding.Hint = "look at the url and the format of the webhook; it is tried again by itself"
+		return finding
+	}
+	finding.Status = OK
+	finding.Found = fmt.Sprintf("%s (%s): answers, HTTP %d to a request without a message", n.Name, n.Format, status)
+	return finding
+}

@@ -1,0 +1,221 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// press presses keys as a keyboard does: what a page prevents is not typed.
+func (b *window) press(keys string) {
+	b.t.Helper()
+	for _, key := range strings.Split(keys, "") {
+		down, up := input.DispatchKeyEvent(input.KeyDown).WithKey(key).WithText(key), input.DispatchKeyEvent(input.KeyUp).WithKey(key)
+		if key == escapeKey {
+			down, up = input.DispatchKeyEvent(input.KeyDown).WithKey("Escape").WithWindowsVirtualKeyCode(27), input.DispatchKeyEvent(input.KeyUp).WithKey("Escape").WithWindowsVirtualKeyCode(27)
+		}
+		b.Run("press "+key, down, up)
+	}
+}
+
+const escapeKey = "\x1b"
+
+// Shortcuts lead where they say, but not while somebody types.
+func TestKeyboard(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.repository(t)
+	alice := h.window(t, "alice")
+	const shown = `document.getElementById("keys").open`
+	alice.press("gb")
+	alice.At("/board")
+	alice.press("gq")
+	alice.At("/queue")
+	alice.press("/")
+	alice.Until(`document.activeElement.matches("main input[type=search]")`)
+	alice.press("gb?/") // is what is searched for
+	if typed := get[string](alice, `document.activeElement.value`); typed != "gb?/" {
+		t.Errorf("the field has %q", typed)
+	}
+	if get[bool](alice, shown) || get[string](alice, `location.pathname`) != "/queue" {
+		t.Error("what is typed into a field is a shortcut")
+	}
+	alice.press(escapeKey)
+	alice.Run("leave the field", chromedp.Evaluate(`document.activeElement.blur()`, nil))
+	alice.press("?")
+	alice.Until(shown)
+	alice.Sees("#keys dl", "Board")
+	alice.Accessible("the list of shortcuts")
+	alice.Shot("keys")
+	alice.press("gb") // the list is open
+	if get[string](alice, `location.pathname`) != "/queue" {
+		t.Error("a shortcut leads away from the list of shortcuts")
+	}
+	alice.press(escapeKey)
+	alice.Until("!" + shown)
+	alice.press("gx") // leads nowhere
+	alice.press("b")
+	if get[string](alice, `location.pathname`) != "/queue" {
+		t.Error("a letter that follows something else leads somewhere")
+	}
+	// Without a field for searching there is the queue's.
+	alice.Open("/")
+	alice.press("/")
+	alice.At("/queue")
+	alice.Until(`document.activeElement.matches("main input[type=search]")`)
+	// They can be switched off, and that is kept.
+	alice.Open("/board")
+	alice.Click("[data-show-keys]")
+	alice.Until(shown)
+	alice.Click("#keys [name=use]")
+	alice.Click("#keys [data-close]")
+	alice.Open("/settings")
+	alice.press("gb?")
+	if get[bool](alice, shown) || get[string](alice, `location.pathname`) != "/settings" {
+		t.Error("shortcuts that are switched off do something")
+	}
+}
+
+// needing is what needs somebody, and whether it is quiet.
+type needing struct {
+	mutex sync.Mutex
+	needs []task.Need
+	quiet bool
+}
+
+func (n *needing) set(quiet bool, needs ...task.Need) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	n.quiet, n.needs = quiet, needs
+}
+
+// house is one in which that needs somebody.
+func (n *needing) house(t *testing.T) *house {
+	t.Helper()
+	return newHouse(t, func(o *Options) {
+		o.Needs = func(context.Context) ([]task.Need, error) {
+			n.mutex.Lock()
+			defer n.mutex.Unlock()
+			return n.needs, nil
+		}
+		o.Quiet = func(time.Time) bool {
+			n.mutex.Lock()
+			defer n.mutex.Unlock()
+			return n.quiet
+		}
+	})
+}
+
+func questionAbout(title string) task.Need {
+	return task.Need{
+		Key: "answer/" + title, Kind: task.NeedAnswer, Reason: task.ReasonAwaitingAnswer, Detail: "Which oil?\n<b>x</b>",
+		Task: &task.Task{ID: "t1", Title: title, Key: task.Key{Forge: task.Board, Repository: "team/app", Kind: task.Issue, Number: 1}},
+	}
+}
+
+// What browsers are told is for those who are signed in, short, and in their language.
+func TestWhatBrowsersAreTold(t *testing.T) {
+	t.Parallel()
+	var now needing
+	h := now.house(t)
+	vera := h.visitor(t, "vera")
+	var many []task.Need
+	for range 1000 {
+		many = append(many, questionAbout(strings.Repeat("長い", 5000)))
+	}
+	now.set(false, many...)
+	status, body := vera.get("/needs.json")
+	var told toldNeeds
+	must(t, json.Unmarshal([]byte(body), &told))
+	if status != 200 || len(told.Needs) != mostTold || len(body) > 300<<10 || told.Needs[0].Path != "/tasks/t1" || strings.Contains(told.Needs[0].Detail, "\n") {
+		t.Errorf("answered %d with %d bytes", status, len(body))
+	}
+	now.set(true)
+	if _, body := vera.get("/needs.json"); body != `{"quiet":true,"needs":[]}` {
+		t.Errorf("answered %s", body)
+	}
+	stranger := h.visitor(t, "")
+	stranger.header.Set("Accept", "application/json")
+	if status, _ := stranger.get("/needs.json"); status != 401 {
+		t.Errorf("a stranger is answered %d", status)
+	}
+}
+
+// A browser whose reader wants it tells of each thing once, from one of several pages, and of
+// nothing in quiet hours.
+func TestBrowserNotifications(t *testing.T) {
+	t.Parallel()
+	var now needing
+	h := now.house(t)
+	alice := h.window(t, "alice")
+	// What the page shows goes to the real notifications of the browser, and is noted.
+	alice.Run("note what is shown", chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(`window.shown = []; window.Notification = class extends window.Notification {
+			constructor(title, options) { super(title, options); window.shown.push(title + "|" + options.body); }
+		}`).Do(ctx)
+		return err
+	}), chromedp.ActionFunc(func(ctx context.Context) error {
+		of := chromedp.FromContext(ctx)
+		whole := cdp.WithExecutor(ctx, of.Browser)
+		info, err := target.GetTargetInfo().WithTargetID(of.Target.TargetID).Do(whole)
+		if err != nil {
+			return err
+		}
+		return browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeNotifications}).
+			WithBrowserContextID(info.BrowserContextID).WithOrigin(h.web.URL).Do(whole)
+	}))
+	gate, hinge := questionAbout("Fix the gate"), questionAbout("Oil the hinge")
+	now.set(false, gate)
+	alice.Open("/")
+	if count := get[int](alice, `window.shown.length`); count != 0 {
+		t.Error("somebody who did not ask for it is told something")
+	}
+	alice.Click(".menu > summary")
+	alice.Accessible("the menu")
+	alice.Click("[data-notify] button")
+	alice.Until(`document.querySelector("[data-notify] button").ariaPressed === "true"`)
+	alice.Until(`window.shown.length === 1`)
+	if text := get[string](alice, `window.shown[0]`); text != "Answer a question: Fix the gate (board:team/app#1)|Which oil? <b>x</b>" {
+		t.Errorf("told %q", text)
+	}
+	alice.Open("/board") // another page tells the same no more
+	alice.Until(`JSON.parse(localStorage["toryo.told"]).length === 1`)
+	look := func() {
+		alice.Open("/queue")
+		alice.Until(`performance.getEntriesByType("resource").some((one) => one.name.endsWith("/needs.json") && one.responseEnd > 0)`)
+	}
+	look()
+	now.set(true, gate, hinge)
+	look()
+	if count := get[int](alice, `window.shown.length`); count != 0 {
+		t.Errorf("%d things are told again, or in quiet hours", count)
+	}
+	now.set(false, gate, hinge)
+	alice.Open("/queue")
+	alice.Until(`window.shown.length === 1 && window.shown[0].includes("Oil the hinge")`)
+	// Many at once are one.
+	many := []task.Need{gate, hinge}
+	for i := range 20 {
+		many = append(many, questionAbout(fmt.Sprint("Task ", i)))
+	}
+	now.set(false, many...)
+	alice.Open("/queue")
+	alice.Until(`window.shown.length === 1 && window.shown[0].startsWith("Several things need you (20)")`)
+	alice.Click(".menu > summary")
+	alice.Shot("notify-menu")
+	alice.Click("[data-notify] button")
+	alice.Until(`document.querySelector("[data-notify] button").ariaPressed === "false"`)
+}
