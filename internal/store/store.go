@@ -44,6 +44,7 @@ type Store interface {
 	Sessions
 	Audit
 	Retention
+	StatisticsStore
 
 	// Counts says what the database was asked for through this store so far.
 	Counts() Counts

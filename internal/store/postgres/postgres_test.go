@@ -94,3 +94,18 @@ func BenchmarkClaim(b *testing.B) {
 	defer func() { _ = s.Close() }()
 	storetest.BenchmarkClaim(b, s, 16)
 }
+
+func TestStatistics(t *testing.T) {
+	t.Parallel()
+	database := testkit.Postgres(t)
+	t.Run("days", func(t *testing.T) {
+		t.Parallel()
+		address := newSchema(t, database)
+		storetest.StatisticsDays(t, func() store.Store { return opened(t, address) }, func(statements string) { execute(t, address, statements) })
+	})
+	t.Run("older", func(t *testing.T) {
+		t.Parallel()
+		address := newSchema(t, database)
+		storetest.StatisticsOfOlder(t, func() store.Store { return opened(t, address) }, func(statements string) { execute(t, address, statements) }, "../relational/migrations")
+	})
+}

@@ -41,7 +41,7 @@ func (m *move) begin(ctx context.Context, q session) error {
 }
 
 // record writes down what goes with moves whose tasks are stored: their events,
-// the forge writes that they cause, and the end of the writes of runs that they
+// what is counted of them, the forge writes that they cause, and the end of the writes of runs that they
 // ended. The number of statements does not depend on the number of moves.
 func record(ctx context.Context, q session, moves []move, effects store.Effects) error {
 	for _, m := range moves {
@@ -52,6 +52,9 @@ func record(ctx context.Context, q session, moves []move, effects store.Effects)
 		q.notify(topic, string(m.after.ID))
 	}
 	if err := recordEvents(ctx, q, moves); err != nil {
+		return err
+	}
+	if err := countMoves(ctx, q, moves); err != nil {
 		return err
 	}
 	if effects != nil {

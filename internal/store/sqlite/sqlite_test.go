@@ -43,3 +43,17 @@ func BenchmarkClaim(b *testing.B) {
 	defer func() { _ = s.Close() }()
 	storetest.BenchmarkClaim(b, s, 4)
 }
+
+func TestStatistics(t *testing.T) {
+	t.Parallel()
+	t.Run("days", func(t *testing.T) {
+		t.Parallel()
+		path := testkit.SQLite(t, Open)
+		storetest.StatisticsDays(t, func() store.Store { return opened(t, path) }, func(statements string) { raw(t, path, statements) })
+	})
+	t.Run("older", func(t *testing.T) {
+		t.Parallel()
+		path := testkit.SQLite(t, Open)
+		storetest.StatisticsOfOlder(t, func() store.Store { return opened(t, path) }, func(statements string) { raw(t, path, statements) }, "../relational/migrations")
+	})
+}

@@ -52,6 +52,7 @@ func Run(t *testing.T, fresh Fresh) {
 		"Backlogs":    backlogChecks,
 		"Users":       userChecks,
 		"Retention":   retentionChecks,
+		"Statistics":  statisticsChecks,
 		"Values":      valueChecks,
 	}
 	for area, checks := range areas {
