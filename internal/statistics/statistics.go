@@ -12,7 +12,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
-// Periods are the numbers of days that can be asked for, and Default is the one without a choice.
+// Periods are the numbers of days that can be asked for.
 var Periods = []int{7, 30, 90}
 
 // Default is the period of who has not chosen one.
@@ -22,6 +22,7 @@ const (
 	// mostRepositories is how many repositories have costs of their own.
 	mostRepositories = 100
 	oneDay           = 24 * time.Hour
+	maxRepository    = 2000 // bytes of a name
 )
 
 // Wish is what somebody wants to see.
@@ -31,10 +32,14 @@ type Wish struct {
 	Repository string
 }
 
-// Check refuses a period that is not one of [Periods]. A database of any size answers those quickly.
+// Check refuses a period that is not one of [Periods]: a database of any size answers those. It refuses
+// a name that is too long too.
 func (w Wish) Check() error {
 	if !slices.Contains(Periods, w.Days) {
 		return task.Errorf(task.Invalid, "statistics are of 7, 30 or 90 days, not of %d", w.Days)
+	}
+	if len(w.Repository) > maxRepository {
+		return task.Errorf(task.TooLarge, "the name of the repository has %d bytes; %d are the limit", len(w.Repository), maxRepository)
 	}
 	return nil
 }
