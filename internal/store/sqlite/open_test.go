@@ -95,7 +95,7 @@ func closed(t testing.TB, s store.Store) {
 }
 
 // raw runs a statement on a file, as another program would.
-func raw(t *testing.T, path, statement string) {
+func raw(t testing.TB, path, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
 	if err != nil {

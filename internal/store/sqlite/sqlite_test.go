@@ -57,3 +57,10 @@ func TestStatistics(t *testing.T) {
 		storetest.StatisticsOfOlder(t, func() store.Store { return opened(t, path) }, func(statements string) { raw(t, path, statements) }, "../relational/migrations")
 	})
 }
+
+func BenchmarkStatistics(b *testing.B) {
+	path := newPath(b)
+	s := opened(b, path)
+	defer closed(b, s)
+	storetest.BenchmarkStatistics(b, s, func(statements string) { raw(b, path, statements) })
+}
