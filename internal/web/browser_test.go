@@ -35,7 +35,6 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 		{Anchor: forge.Anchor{Path: "gate.go", Side: forge.NewSide, Line: 4}, Body: "Is it really silent?"},
 	}})
 	must(t, err)
-	h.pastRuns(t, 30)
 	one := h.runningTask(t, 1, "Fix the gate")
 	h.journal(t, one).run()
 	about := h.review(t, "root", paper)
@@ -50,7 +49,7 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 		"line": "/board/team/app/pulls/2?at=new:4:gate.go", "task": "/tasks/" + string(one.ID), "settings": "/settings", "webhooks": "/settings/webhooks",
 		"connect": "/connect", "statistics": "/statistics", "statistics-week": "/statistics?days=7&repository=board%3Ateam%2Fapp",
 		"statistics-nothing": "/statistics?days=90&repository=no%2Fsuch",
-		"people":  "/settings/people", "configuration": "/settings/configuration", "audit": "/settings/audit", "nothing": "/nothing",
+		"people":             "/settings/people", "configuration": "/settings/configuration", "audit": "/settings/audit", "nothing": "/nothing",
 		"docs": "/docs", "docs-page": "/docs/environments", "docs-forges": "/docs/forges", "docs-search": "/docs/search?q=sandbox", "docs-nothing": "/docs/search?q=zzzz",
 	}
 }
@@ -60,6 +59,7 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 func TestEveryPageIsAccessible(t *testing.T) {
 	t.Parallel()
 	h, paths := furnished(t)
+	h.pastRuns(t, 30)
 	for _, look := range []struct {
 		name, language, theme string
 		width                 int64

@@ -75,7 +75,7 @@ func BenchmarkStatistics(b *testing.B, s store.Store, execute func(statements st
 	for _, days := range []int{7, 30, 90} {
 		for _, repository := range []string{"", "team/repository-7"} {
 			b.Run(fmt.Sprintf("days=%d/repository=%s", days, repository), func(b *testing.B) {
-				filter := store.StatisticsFilter{From: now.Truncate(24*time.Hour).Add(-time.Duration(days-1) * 24 * time.Hour), To: now, Repository: repository, Repositories: 100}
+				filter := store.StatisticsFilter{From: now.Truncate(24 * time.Hour).Add(-time.Duration(days-1) * 24 * time.Hour), To: now, Repository: repository, Repositories: 100}
 				var found store.Statistics
 				for b.Loop() {
 					found = statistics(b, s, filter)
