@@ -81,7 +81,7 @@ func Read(ctx context.Context, source Source, wish Wish, now time.Time) (wire.St
 	}
 	b.runs(found)
 	b.times(found)
-	b.rounds(found.Rounds)
+	b.rounds(found)
 	b.costs(found.Costs)
 	b.busy(found.Busy)
 	return b.Statistics, nil
@@ -139,12 +139,16 @@ func timesOf(spread store.DaySpread) wire.Times {
 	return wire.Times{Count: spread.Count, Median: spread.Median.Seconds(), P90: spread.P90.Seconds()}
 }
 
-func (b *builder) rounds(counts []store.RoundCount) {
-	for _, one := range counts {
+func (b *builder) rounds(found store.Statistics) {
+	for _, one := range found.Rounds {
 		for _, row := range b.rows(one.Day) {
 			of := [...]*int64{&row.Rounds.None, &row.Rounds.One, &row.Rounds.Two, &row.Rounds.More}
 			*of[min(one.Rounds, len(of)-1)] += one.Pulls
-			row.Rounds.Sum += one.Sum
+		}
+	}
+	for _, one := range found.RoundSums {
+		for _, row := range b.rows(one.Day) {
+			row.Rounds.Sum += one.Rounds
 		}
 	}
 }

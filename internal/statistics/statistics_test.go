@@ -48,7 +48,8 @@ func TestRead(t *testing.T) {
 			Days:  []store.DaySpread{{Day: today, Count: 2, Median: time.Minute, P90: time.Hour}},
 			Total: store.DaySpread{Count: 2, Median: time.Minute, P90: time.Hour},
 		},
-		Rounds: []store.RoundCount{{Day: today, Rounds: 0, Pulls: 1}, {Day: today, Rounds: store.MostRounds, Pulls: 1, Sum: 5}},
+		Rounds:    []store.RoundCount{{Day: today, Rounds: 0, Pulls: 1}, {Day: today, Rounds: store.MostRounds, Pulls: 1}},
+		RoundSums: []store.RoundSum{{Day: today, Rounds: 5}},
 		Costs: []store.Cost{
 			{Day: yesterday, Forge: task.GitHub, Repository: "a/a", Amount: store.Amount{Tokens: 10, Money: 1}},
 			{Day: today, Forge: task.GitHub, Repository: "a/a", Amount: store.Amount{Tokens: 10, Money: 1}},

@@ -63,6 +63,7 @@ type Statistics struct {
 	// on which it did.
 	Pulls, Waits Spread
 	Rounds       []RoundCount
+	RoundSums    []RoundSum
 	Costs        []Cost
 	Busy         []BusyDay
 }
@@ -88,7 +89,7 @@ type Spread struct {
 }
 
 // DaySpread is how the times of a day are spread. Half of them are no longer than the median, and nine
-// of ten no longer than P90; both are times that were measured.
+// of ten no longer than P90. Times are kept to within a fortieth.
 type DaySpread struct {
 	Day         time.Time
 	Count       int64
@@ -96,12 +97,17 @@ type DaySpread struct {
 }
 
 // RoundCount is for how many pull requests that were opened on a day changes were requested so often,
-// up to now. Rounds is [MostRounds] for those with more too; Sum is all of their rounds together.
+// up to now. Rounds is [MostRounds] for those with more too.
 type RoundCount struct {
 	Day    time.Time
 	Rounds int
 	Pulls  int64
-	Sum    int64
+}
+
+// RoundSum is how often changes were requested, up to now, for all pull requests that were opened on a day.
+type RoundSum struct {
+	Day    time.Time
+	Rounds int64
 }
 
 // Cost is what calls to models of a day have cost. A call that is not settled counts as in [Spending].
@@ -128,8 +134,8 @@ type RepositoryName struct {
 // StatisticsStore counts what has happened. What it counts is written with the moves of tasks, with the
 // delivery of pull requests and with the calls to models, and kept for longer than these.
 type StatisticsStore interface {
-	// Statistics counts as of one moment. It reads what happened in the time that is asked for, not
-	// more.
+	// Statistics counts as of one moment. How much it reads depends on the number of days, not on how
+	// much happened.
 	Statistics(ctx context.Context, filter StatisticsFilter) (Statistics, error)
 	// TaskRepositories returns the repositories that have tasks, sorted. It does not read all tasks.
 	TaskRepositories(ctx context.Context, limit int) ([]RepositoryName, error)

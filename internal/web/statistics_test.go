@@ -107,7 +107,7 @@ func TestStatisticsPage(t *testing.T) {
 			t.Errorf("%s.csv answers %d: %.200s", name, status, text)
 		}
 	}
-	if wrong := regexp.MustCompile(`style=|NaN|Inf|on[a-z]+="`).FindString(page); wrong != "" {
+	if wrong := regexp.MustCompile(` style=|NaN|Inf| on[a-z]+="`).FindString(page); wrong != "" {
 		t.Errorf("the page has %q in it", wrong)
 	}
 	if _, page := vera.get("/statistics?days=90&repository=board%3Ateam%2Fapp"); !strings.Contains(page, `<option value="board:team/app" selected>`) || strings.Count(page, "board:team/library") != 2 {

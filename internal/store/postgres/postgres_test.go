@@ -101,7 +101,7 @@ func TestStatistics(t *testing.T) {
 	t.Run("days", func(t *testing.T) {
 		t.Parallel()
 		address := newSchema(t, database)
-		storetest.StatisticsDays(t, func() store.Store { return opened(t, address) }, func(statements string) { execute(t, address, statements) })
+		storetest.StatisticsDays(t, func() store.Store { return opened(t, address) }, func(statements string) { execute(t, address, statements) }, "../relational/migrations")
 	})
 	t.Run("older", func(t *testing.T) {
 		t.Parallel()
@@ -115,5 +115,5 @@ func BenchmarkStatistics(b *testing.B) {
 	s := opened(b, address)
 	defer func() { _ = s.Close() }()
 	execute(b, address, `ALTER TABLE runs DROP CONSTRAINT runs_task_fkey; ALTER TABLE opened_pulls DROP CONSTRAINT opened_pulls_task_fkey`)
-	storetest.BenchmarkStatistics(b, s, func(statements string) { execute(b, address, statements) })
+	storetest.BenchmarkStatistics(b, s, func(statements string) { execute(b, address, statements) }, "../relational/migrations")
 }

@@ -31,6 +31,7 @@ var agedRows = map[store.Kept][]byAge{
 	store.KeptStatistics: {
 		{table: "runs", key: "task, generation", order: "ended_at", old: fmt.Sprintf(`ended_at > %d AND ended_at < ?`, never), size: `150`},
 		{table: "opened_pulls", key: "task", order: "opened_at", old: `opened_at < ?`, size: `150`},
+		{table: "counted_days", key: "forge, repository, day, name, bucket", order: "day", old: fmt.Sprintf(`day < ? / %d`, dayMicros), size: `80`},
 		{table: "spent_days", key: "day, forge, repository", old: fmt.Sprintf(`day < ? / %d`, dayMicros), size: `80`},
 	},
 	store.KeptAudit:      {{table: "audit", key: "id", old: `at < ?`, size: `LENGTH(id) + LENGTH(actor) + LENGTH(action) + LENGTH(subject) + LENGTH(outcome) + 8`}},

@@ -338,7 +338,7 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 	raw(t, path, `UPDATE users SET folded = 'ÉMILE' WHERE login = 'émile'`)
 	raw(t, path, `INSERT INTO sessions (hash, folded, created_at, expires_at) VALUES (x'02', 'ÉMILE', 0, 0)`)
 	// The older program had nothing of what came after either.
-	for _, table := range []string{"runs", "opened_pulls", "spent_days"} {
+	for _, table := range []string{"runs", "opened_pulls", "spent_days", "counted_days"} {
 		raw(t, path, `DROP TABLE `+table)
 	}
 	raw(t, path, `ALTER TABLE tasks DROP COLUMN free_since`)

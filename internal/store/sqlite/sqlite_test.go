@@ -49,7 +49,7 @@ func TestStatistics(t *testing.T) {
 	t.Run("days", func(t *testing.T) {
 		t.Parallel()
 		path := testkit.SQLite(t, Open)
-		storetest.StatisticsDays(t, func() store.Store { return opened(t, path) }, func(statements string) { raw(t, path, statements) })
+		storetest.StatisticsDays(t, func() store.Store { return opened(t, path) }, func(statements string) { raw(t, path, statements) }, "../relational/migrations")
 	})
 	t.Run("older", func(t *testing.T) {
 		t.Parallel()
@@ -62,5 +62,5 @@ func BenchmarkStatistics(b *testing.B) {
 	path := newPath(b)
 	s := opened(b, path)
 	defer closed(b, s)
-	storetest.BenchmarkStatistics(b, s, func(statements string) { raw(b, path, statements) })
+	storetest.BenchmarkStatistics(b, s, func(statements string) { raw(b, path, statements) }, "../relational/migrations")
 }

@@ -57,7 +57,7 @@ func benchmarkClaim(b *testing.B, s store.Store, callers, size int) {
 
 // BenchmarkStatistics measures how long statistics take in a database with a year of 2,000 tasks a day.
 // Execute runs statements on the database, in which runs need no tasks.
-func BenchmarkStatistics(b *testing.B, s store.Store, execute func(statements string)) {
+func BenchmarkStatistics(b *testing.B, s store.Store, execute func(statements string), migrations string) {
 	b.Helper()
 	now := time.Now().UTC()
 	const day = int64(24 * time.Hour / time.Microsecond)
@@ -71,6 +71,8 @@ func BenchmarkStatistics(b *testing.B, s store.Store, execute func(statements st
 		SELECT task, forge, repository, task, queued_at, ended_at, CASE WHEN attempt = 'corrected' THEN 1 ELSE 0 END FROM runs WHERE result = 'done'`)
 	execute(`INSERT INTO spent_days (day, forge, repository, tokens, money)
 		SELECT ended_at / 86400000000, forge, repository, COUNT(*), COUNT(*) FROM runs GROUP BY 1, 2, 3`)
+	_, sums := statisticsMigration(b, migrations)
+	execute(sums)
 	execute(`ANALYZE`)
 	for _, days := range []int{7, 30, 90} {
 		for _, repository := range []string{"", "team/repository-7"} {

@@ -196,8 +196,8 @@ func countPulls(t *testing.T, s store.Store) {
 	equal(t, found.Pulls.Total.Count, 2)
 	equal(t, roundsOf(found), map[int]int64{0: 1, store.MostRounds: 1})
 	sum := int64(0)
-	for _, one := range found.Rounds {
-		sum += one.Sum
+	for _, one := range found.RoundSums {
+		sum += one.Rounds
 	}
 	equal(t, sum, store.MostRounds+1)
 }
@@ -297,10 +297,12 @@ func pruneStatistics(t *testing.T, s store.Store) {
 	after := statistics(t, s, today())
 	before.Busy, after.Busy = nil, nil // one goes on
 	equal(t, after, before)
-	equal(t, pruned(t, s, store.KeptStatistics, far().Add(24*time.Hour)), 3)
+	if n := pruned(t, s, store.KeptStatistics, far().Add(24*time.Hour)); n < 3 {
+		t.Errorf("%d rows went", n)
+	}
 	after = statistics(t, s, today())
-	equal(t, len(after.Runs)+len(after.Attempts)+len(after.Rounds)+len(after.Costs), 0)
-	equal(t, after.Waits.Total.Count, 1) // of the one that goes on
+	after.Busy = nil
+	equal(t, after, store.Statistics{})
 }
 
 func listRepositories(t *testing.T, s store.Store) {

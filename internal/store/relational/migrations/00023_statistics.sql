@@ -17,8 +17,7 @@ CREATE TABLE runs (
     attempt    TEXT   NOT NULL,
     PRIMARY KEY (task, generation)
 );
-CREATE INDEX runs_by_end ON runs (ended_at, began_at, result, attempt, forge, repository);
-CREATE INDEX runs_by_begin ON runs (began_at, queued_at, forge, repository);
+CREATE INDEX runs_by_end ON runs (ended_at);
 
 CREATE TABLE opened_pulls (
     task        TEXT   NOT NULL PRIMARY KEY REFERENCES tasks (id),
@@ -29,10 +28,21 @@ CREATE TABLE opened_pulls (
     opened_at   BIGINT NOT NULL,
     rounds      BIGINT NOT NULL
 );
-CREATE INDEX opened_pulls_by_time ON opened_pulls (opened_at, assigned_at, rounds, forge, repository);
+CREATE INDEX opened_pulls_by_time ON opened_pulls (opened_at);
 CREATE INDEX opened_pulls_of_branch ON opened_pulls (forge, repository, branch);
 
--- Days count from 1970, in UTC.
+-- Sums of days. Days count from 1970, in UTC. The repository is empty for all together.
+CREATE TABLE counted_days (
+    forge      TEXT   NOT NULL,
+    repository TEXT   NOT NULL,
+    day        BIGINT NOT NULL,
+    name       TEXT   NOT NULL,
+    bucket     BIGINT NOT NULL,
+    value      BIGINT NOT NULL,
+    PRIMARY KEY (forge, repository, day, name, bucket)
+);
+CREATE INDEX counted_days_by_time ON counted_days (day);
+
 CREATE TABLE spent_days (
     day        BIGINT NOT NULL,
     forge      TEXT   NOT NULL,
@@ -92,3 +102,44 @@ INSERT INTO spent_days (day, forge, repository, tokens, money)
 SELECT calls.at / 86400000000, COALESCE(tasks.forge, ''), COALESCE(tasks.repository, ''), SUM(calls.tokens), SUM(calls.money)
 FROM calls LEFT JOIN tasks ON tasks.id = calls.task
 GROUP BY 1, 2, 3;
+
+-- The sums of days of what is in the tables above.
+INSERT INTO counted_days (forge, repository, day, name, bucket, value)
+SELECT forge, repository, ended_at / 86400000000, 'run ' || result, 0, COUNT(*) FROM runs WHERE result <> '' GROUP BY 1, 2, 3, 4;
+
+INSERT INTO counted_days (forge, repository, day, name, bucket, value)
+SELECT forge, repository, ended_at / 86400000000, 'attempt ' || attempt, 0, COUNT(*) FROM runs WHERE attempt <> '' GROUP BY 1, 2, 3, 4;
+
+INSERT INTO counted_days (forge, repository, day, name, bucket, value)
+SELECT forge, repository, day, 'wait', CASE WHEN tenths < 0 THEN 0 WHEN tenths < 100 THEN tenths WHEN tenths < 1000 THEN tenths / 5 * 5 WHEN tenths < 10000 THEN tenths / 50 * 50
+        WHEN tenths < 100000 THEN tenths / 500 * 500 WHEN tenths < 1000000 THEN tenths / 5000 * 5000 ELSE tenths / 50000 * 50000 END, COUNT(*)
+FROM (SELECT forge, repository, began_at / 86400000000 AS day, (began_at - queued_at) / 100000 AS tenths FROM runs) AS waits GROUP BY 1, 2, 3, 4, 5;
+
+INSERT INTO counted_days (forge, repository, day, name, bucket, value)
+SELECT forge, repository, day, 'pull', CASE WHEN tenths < 0 THEN 0 WHEN tenths < 100 THEN tenths WHEN tenths < 1000 THEN tenths / 5 * 5 WHEN tenths < 10000 THEN tenths / 50 * 50
+        WHEN tenths < 100000 THEN tenths / 500 * 500 WHEN tenths < 1000000 THEN tenths / 5000 * 5000 ELSE tenths / 50000 * 50000 END, COUNT(*)
+FROM (SELECT forge, repository, opened_at / 86400000000 AS day, (opened_at - assigned_at) / 100000 AS tenths FROM opened_pulls) AS pulls GROUP BY 1, 2, 3, 4, 5;
+
+INSERT INTO counted_days (forge, repository, day, name, bucket, value)
+SELECT forge, repository, opened_at / 86400000000, 'rounds', CASE WHEN rounds > 3 THEN 3 ELSE rounds END, COUNT(*) FROM opened_pulls GROUP BY 1, 2, 3, 4, 5;
+
+INSERT INTO counted_days (forge, repository, day, name, bucket, value)
+SELECT forge, repository, opened_at / 86400000000, 'rounds sum', 0, SUM(rounds) FROM opened_pulls WHERE rounds > 0 GROUP BY 1, 2, 3;
+
+-- A run over midnight is busy on several days.
+INSERT INTO counted_days (forge, repository, day, name, bucket, value)
+SELECT forge, repository, day, 'busy', 0, SUM(taken) FROM (
+    SELECT forge, repository, ended_at / 86400000000 AS day, ended_at - began_at AS taken FROM runs
+        WHERE ended_at > began_at AND ended_at / 86400000000 = began_at / 86400000000
+    UNION ALL SELECT forge, repository, began_at / 86400000000, (began_at / 86400000000 + 1) * 86400000000 - began_at FROM runs
+        WHERE ended_at / 86400000000 > began_at / 86400000000
+    UNION ALL SELECT forge, repository, ended_at / 86400000000, ended_at - ended_at / 86400000000 * 86400000000 FROM runs
+        WHERE ended_at / 86400000000 > began_at / 86400000000
+    UNION ALL SELECT runs.forge, runs.repository, days.day, 86400000000 FROM runs
+        JOIN (SELECT DISTINCT began_at / 86400000000 AS day FROM runs) AS days
+        ON days.day > runs.began_at / 86400000000 AND days.day < runs.ended_at / 86400000000
+        WHERE runs.ended_at / 86400000000 > runs.began_at / 86400000000 + 1
+) AS parts WHERE taken > 0 GROUP BY 1, 2, 3;
+
+INSERT INTO counted_days (forge, repository, day, name, bucket, value)
+SELECT '', '', day, name, bucket, SUM(value) FROM counted_days GROUP BY 3, 4, 5;
