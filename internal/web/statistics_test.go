@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,9 +21,12 @@ import (
 // none.
 func (h *house) pastRuns(t testing.TB, days int) {
 	t.Helper()
+	for i, name := range pastRepositories {
+		h.runningOn(t, name, int64(1000+i))
+	}
 	now := time.Now().UTC()
 	for day := range days {
-		at := now.Truncate(24 * time.Hour).Add(-time.Duration(day)*24*time.Hour + 8*time.Hour)
+		at := now.Truncate(24 * time.Hour).Add(-time.Duration(day)*24*time.Hour + time.Minute)
 		if day%6 == 2 || !at.Before(now) {
 			continue
 		}
@@ -29,32 +34,36 @@ func (h *house) pastRuns(t testing.TB, days int) {
 			h.pastRun(t, at.Add(time.Duration(i)*20*time.Minute), day*10+i)
 		}
 	}
+	// The sums of days are made as for a database of an older version.
+	files, err := filepath.Glob("../store/relational/migrations/*_statistics.sql")
+	must(t, err)
+	text, err := os.ReadFile(files[0])
+	must(t, err)
+	_, sums, _ := strings.Cut(string(text), "-- The sums of days")
+	h.execute(t, `DELETE FROM counted_days; -- `+sums)
 }
+
+var pastRepositories = []string{"team/app", "team/library", "team/website"}
 
 func (h *house) pastRun(t testing.TB, began time.Time, n int) {
 	t.Helper()
-	repository := []string{"team/app", "team/library", "team/website"}[n%3]
-	x := h.runningOn(t, repository, int64(1000+n))
+	repository, id := pastRepositories[n%3], fmt.Sprint("past run ", n)
 	result := []store.RunResult{store.RunDone, store.RunDone, store.RunDone, store.RunFailed, store.RunDone, store.RunPaused, store.RunReturned, store.RunDone, store.RunStopped}[n%9]
 	attempt := map[store.RunResult]store.AttemptResult{store.RunDone: store.AttemptRight, store.RunFailed: store.AttemptFailed}[result]
 	if n%7 == 1 && attempt == store.AttemptRight {
 		attempt = store.AttemptCorrected
 	}
 	ended := began.Add(time.Duration(10+n*13%50) * time.Minute)
-	micro := func(at time.Time) int64 { return at.UnixMicro() }
-	h.execute(t, `UPDATE runs SET queued_at = ?, began_at = ?, ended_at = ?, result = ?, attempt = ? WHERE task = ?`,
-		micro(began.Add(-time.Duration(n*37%400)*time.Second)), micro(began), micro(ended), result, attempt, x.ID)
-	h.execute(t, `UPDATE tasks SET state = 'done', updated_at = ? WHERE id = ?`, micro(ended), x.ID)
+	h.execute(t, `INSERT INTO runs (task, generation, forge, repository, type, queued_at, began_at, ended_at, result, attempt)
+		VALUES (?, 1, 'board', ?, 'development', ?, ?, ?, ?, ?)`,
+		id, repository, began.Add(-time.Duration(n*37%400)*time.Second).UnixMicro(), began.UnixMicro(), ended.UnixMicro(), result, attempt)
 	if result == store.RunDone {
 		h.execute(t, `INSERT INTO opened_pulls (task, forge, repository, branch, assigned_at, opened_at, rounds) VALUES (?, 'board', ?, '', ?, ?, ?)`,
-			x.ID, repository, micro(began.Add(-time.Hour)), micro(ended), n*3%5%4)
+			id, repository, began.Add(-time.Hour).UnixMicro(), ended.UnixMicro(), n*3%5%4)
 	}
-	id, err := h.store.ReserveSpend(t.Context(), store.Call{Task: x.ID, Generation: 1, At: began, Most: store.Amount{Tokens: 60_000, Money: int64(40_000 + n*7919%90_000)}},
-		func(store.Amount, store.Amount) error { return nil })
-	must(t, err)
-	if n%11 == 0 {
-		must(t, h.store.SettleSpend(t.Context(), id, store.Amount{Tokens: 1000, Money: 900}))
-	}
+	h.execute(t, `INSERT INTO spent_days (day, forge, repository, tokens, money) VALUES (?, 'board', ?, 60000, ?)
+		ON CONFLICT (day, forge, repository) DO UPDATE SET tokens = spent_days.tokens + excluded.tokens, money = spent_days.money + excluded.money`,
+		began.Unix()/86400, repository, 40_000+n*7919%90_000)
 }
 
 // runningOn makes a task for an issue of a repository that an agent holds.
