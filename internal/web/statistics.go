@@ -182,7 +182,7 @@ func (f *statisticsFigure) draw(v visit, days []wire.StatisticsDay, lines bool) 
 		}
 	}
 	f.chart = drawChart(v, drawn, days, lines)
-	f.empty = f.chart.highest == 0
+	f.empty = !f.chart.drawn
 }
 
 // headline is what all days together come to, in words.
@@ -279,8 +279,8 @@ func shareText(of, all int64) string {
 // durationText is a time in the unit that fits, with as many digits as people need.
 func durationText(v visit, seconds float64) string {
 	digits := func(n float64) string {
-		if n < 10 && n != math.Trunc(n) {
-			return strconv.FormatFloat(n, 'f', 1, 64)
+		if n < 9.95 {
+			return strings.TrimSuffix(strconv.FormatFloat(n, 'f', 1, 64), ".0")
 		}
 		return strconv.FormatFloat(n, 'f', 0, 64)
 	}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,7 +21,8 @@ const (
 
 // chart is a picture of the numbers of days.
 type chart struct {
-	highest float64 // number; 0 if there is nothing to draw
+	drawn   bool    // there is something to draw
+	highest float64 // number
 	width   int
 	marks   []string // beside the picture, from the top to the bottom
 	days    []string // below it, from the left to the right
@@ -54,8 +56,9 @@ func drawChart(v visit, columns []figureColumn, days []wire.StatisticsDay, lines
 	for _, day := range days {
 		top := 0.0
 		for _, column := range columns {
-			value, _ := column.Value(day)
-			if top = top + max(value, 0); lines {
+			value, is := column.Value(day)
+			c.drawn = c.drawn || is && (lines || value > 0) // a time may be none at all
+			if top += max(value, 0); lines {
 				c.highest = max(c.highest, value)
 			}
 		}
@@ -102,9 +105,10 @@ func (c *chart) bars(columns []figureColumn, days []wire.StatisticsDay, top floa
 	}
 }
 
-// lines go from day to day. Where a day has no number there is a gap.
+// lines go from day to day. Where a day has no number there is a gap. The first column is drawn last, with
+// smaller points: where two have the same number, both can be seen.
 func (c *chart) lines(columns []figureColumn, days []wire.StatisticsDay, top float64) {
-	for _, column := range columns {
+	for _, column := range slices.Backward(columns) {
 		var path, dots strings.Builder
 		before := false
 		for i, day := range days {

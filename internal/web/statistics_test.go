@@ -135,7 +135,7 @@ func TestStatisticsAreWhatHappened(t *testing.T) {
 	}
 	vera := h.visitor(t, "vera")
 	_, page := vera.get("/statistics?days=7")
-	for _, want := range []string{"4 runs, 50% done", "67% right, of 3 issues", "All days"} {
+	for _, want := range []string{"4 runs, 50% done", "67% right, of 3 issues", "All days", `desc-queue_wait`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -203,8 +203,16 @@ func TestCharts(t *testing.T) {
 	if lines.shapes[0].path != "M5 50L15 0M35 100" || lines.shapes[0].dots != "M5 50h0M15 0h0M35 100h0" || strings.Join(lines.marks, " ") != "1 min 30 s 0" {
 		t.Errorf("lines are %+v", lines)
 	}
-	if none := drawChart(v, nil, days, false); none.highest != 0 {
-		t.Errorf("nothing is drawn as %+v", none)
+	for name, nothing := range map[string]chart{
+		"no columns": drawChart(v, nil, days, false), "zeros": drawChart(v, []figureColumn{column("a", statistics.Count, 0, 0, 0, 0)}, days, false),
+		"no times": drawChart(v, []figureColumn{column("a", statistics.Seconds, -1, -1, -1, -1)}, days, true),
+	} {
+		if nothing.drawn {
+			t.Errorf("%s are drawn as %+v", name, nothing)
+		}
+	}
+	if at := drawChart(v, []figureColumn{column("a", statistics.Seconds, 0, -1, -1, -1)}, days, true); !at.drawn || at.shapes[0].dots != "M5 100h0" {
+		t.Errorf("a time of zero is drawn as %+v", at)
 	}
 }
 
