@@ -106,18 +106,25 @@ func (b *builder) rows(day time.Time) []*wire.StatisticsDay {
 func (b *builder) runs(found store.Statistics) {
 	for _, one := range found.Runs {
 		for _, row := range b.rows(one.Day) {
-			*map[store.RunResult]*int64{
+			addTo(map[store.RunResult]*int64{
 				store.RunDone: &row.Runs.Done, store.RunFailed: &row.Runs.Failed, store.RunStopped: &row.Runs.Stopped,
 				store.RunPaused: &row.Runs.Paused, store.RunReturned: &row.Runs.Returned,
-			}[one.Result] += one.Runs
+			}, one.Result, one.Runs)
 		}
 	}
 	for _, one := range found.Attempts {
 		for _, row := range b.rows(one.Day) {
-			*map[store.AttemptResult]*int64{
+			addTo(map[store.AttemptResult]*int64{
 				store.AttemptRight: &row.FirstAttempts.Right, store.AttemptCorrected: &row.FirstAttempts.Corrected, store.AttemptFailed: &row.FirstAttempts.Failed,
-			}[one.Result] += one.Tasks
+			}, one.Result, one.Tasks)
 		}
+	}
+}
+
+// addTo adds to the number of a result. One that is not known is of a newer version, and is left out.
+func addTo[R comparable](numbers map[R]*int64, result R, more int64) {
+	if number, known := numbers[result]; known {
+		*number += more
 	}
 }
 

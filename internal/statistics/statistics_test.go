@@ -42,7 +42,7 @@ func TestRead(t *testing.T) {
 	t.Parallel()
 	yesterday := today.Add(-24 * time.Hour)
 	source := &fixed{found: store.Statistics{
-		Runs:     []store.RunCount{{Day: yesterday, Result: store.RunDone, Runs: 3}, {Day: today, Result: store.RunDone, Runs: 1}, {Day: today, Result: store.RunReturned, Runs: 2}},
+		Runs:     []store.RunCount{{Day: yesterday, Result: store.RunDone, Runs: 3}, {Day: today, Result: store.RunDone, Runs: 1}, {Day: today, Result: store.RunReturned, Runs: 2}, {Day: today, Result: "of a newer version", Runs: 9}},
 		Attempts: []store.AttemptCount{{Day: today, Result: store.AttemptCorrected, Tasks: 1}},
 		Pulls: store.Spread{
 			Days:  []store.DaySpread{{Day: today, Count: 2, Median: time.Minute, P90: time.Hour}},

@@ -152,6 +152,10 @@ var clockSteps = []float64{
 	24 * 3600, 48 * 3600, 96 * 3600,
 }
 
+// leastScale is what the scale of next to nothing ends with: a number whose half is a whole one too, a
+// hundred millionths, one agent.
+var leastScale = map[statistics.Unit]float64{statistics.Count: 2, statistics.Money: 100, statistics.Average: 1}
+
 // roundUp is a number that a scale ends with: whoever sees it and its half knows where they are.
 func roundUp(unit statistics.Unit, highest float64) float64 {
 	if unit == statistics.Seconds {
@@ -162,13 +166,7 @@ func roundUp(unit statistics.Unit, highest float64) float64 {
 		}
 		return roundUp(statistics.Count, highest/(24*3600)) * 24 * 3600
 	}
-	least := 2.0 // so that the half is a whole number
-	switch unit {
-	case statistics.Money:
-		least = 100 // millionths
-	case statistics.Average:
-		least = 1
-	}
+	least := leastScale[unit]
 	if highest <= least {
 		return least
 	}
