@@ -306,7 +306,7 @@ func (StateLabel) Kind() string { return "state_label" }
 func (Assign) Kind() string { return "assign" }
 
 // Kind implements Payload.
-func (OpenPull) Kind() string { return "open_pull" }
+func (OpenPull) Kind() string { return store.OpenPullKind }
 
 // Kind implements Payload.
 func (EditPull) Kind() string { return "edit_pull" }

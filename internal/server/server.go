@@ -20,6 +20,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/server/limit"
+	"github.com/toryo-dev/toryo/internal/statistics"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -42,6 +43,7 @@ type Store interface { //nolint:interfacebloat // it is the parts of the handler
 	pauseStore
 	sightingStore
 	store.Backlogs
+	statistics.Source
 	TestWrite(ctx context.Context) error
 }
 
@@ -156,6 +158,7 @@ func New(options Options) *Server {
 	}
 	s.registerMe()
 	s.registerTasks()
+	s.registerStatistics()
 	s.registerReceipts(mux)
 	s.registerAgents(options.Now)
 	s.addGauges(options.Metrics)

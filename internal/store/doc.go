@@ -20,6 +20,7 @@
 //	Users, Sessions   who may sign in to the pages, and who has
 //	Audit             what people have done
 //	Retention         how long all of it is kept, and what it takes
+//	StatisticsStore   how many runs, how quickly, how well, at what cost
 //
 // [Store] is all of them together: what an adapter implements, the suite tests and the
 // program opens. Every other package asks for one of the small interfaces, or names the

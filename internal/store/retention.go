@@ -24,6 +24,9 @@ const (
 	// KeptCalls are single calls to models, and what was spent in all on a day. What tasks have
 	// spent stays. A call that is not there any more cannot be settled.
 	KeptCalls Kept = "calls"
+	// KeptStatistics is what [StatisticsStore] counts: runs from their end, pull requests from when they
+	// were opened, and what was spent on a day for a repository.
+	KeptStatistics Kept = "statistics"
 	// KeptAudit is the audit.
 	KeptAudit Kept = "audit"
 	// KeptDeliveries are the webhooks that were dealt with.
@@ -39,7 +42,7 @@ const (
 
 // AllKept lists them in the order in which they are shown.
 var AllKept = []Kept{
-	KeptJournals, KeptGit, KeptSent, KeptCalls, KeptAudit, KeptDeliveries, KeptAnswers, KeptTokens, KeptSessions, KeptEnrolments,
+	KeptJournals, KeptGit, KeptSent, KeptCalls, KeptStatistics, KeptAudit, KeptDeliveries, KeptAnswers, KeptTokens, KeptSessions, KeptEnrolments,
 }
 
 // TextKinds are the kinds of action whose payload is a text for the forge, which nobody reads

@@ -46,6 +46,7 @@ type Store interface {
 	SavedLinks
 	Audit
 	Retention
+	StatisticsStore
 
 	// Counts says what the database was asked for through this store so far.
 	Counts() Counts

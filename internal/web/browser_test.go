@@ -51,8 +51,9 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 		"reviews": "/reviews", "review": "/reviews/" + about.ID, "context": "/threads/" + thread.ID + "/context?input=hello",
 		"issue": "/board/team/app/issues/1", "pull": "/board/team/app/pulls/2", "changes": "/board/team/app/pulls/2?tab=changes",
 		"line": "/board/team/app/pulls/2?at=new:4:gate.go", "task": "/tasks/" + string(one.ID), "settings": "/settings", "webhooks": "/settings/webhooks",
-		"connect": "/connect",
-		"people":  "/settings/people", "configuration": "/settings/configuration", "audit": "/settings/audit", "nothing": "/nothing",
+		"connect": "/connect", "statistics": "/statistics", "statistics-week": "/statistics?days=7&repository=board%3Ateam%2Fapp",
+		"statistics-nothing": "/statistics?days=90&repository=no%2Fsuch",
+		"people":             "/settings/people", "configuration": "/settings/configuration", "audit": "/settings/audit", "nothing": "/nothing",
 		"docs": "/docs", "docs-page": "/docs/environments", "docs-forges": "/docs/forges", "docs-search": "/docs/search?q=sandbox", "docs-nothing": "/docs/search?q=zzzz",
 	}
 }
@@ -76,6 +77,7 @@ func (h *house) needed(t testing.TB) {
 func TestEveryPageIsAccessible(t *testing.T) {
 	t.Parallel()
 	h, paths := furnished(t)
+	h.pastRuns(t, 30)
 	for _, look := range []struct {
 		name, language, theme string
 		width                 int64

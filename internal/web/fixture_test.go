@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"database/sql"
 	"io"
 	"log/slog"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +44,8 @@ type house struct {
 	store store.Store
 	board *board.Board
 	log   *strings.Builder
+	file  string // of the database
+	raw   *sql.DB
 }
 
 type with func(*Options)
@@ -49,10 +53,11 @@ type with func(*Options)
 func newHouse(t testing.TB, options ...with) *house {
 	t.Helper()
 	folder := t.TempDir()
-	database, err := sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
+	file := testkit.SQLite(t, sqlite.Open)
+	database, err := sqlite.Open(t.Context(), file)
 	must(t, err)
 	t.Cleanup(func() { must(t, database.Close()) })
-	h := &house{store: database, log: new(strings.Builder)}
+	h := &house{store: database, log: new(strings.Builder), file: file}
 	h.board, err = board.Open(board.Options{Store: database, Folder: filepath.Join(folder, "board"), Bot: bot})
 	must(t, err)
 	must(t, h.board.AddUser(t.Context(), bot, forge.WriteAccess))
@@ -215,6 +220,24 @@ func (h *house) runningTask(t testing.TB, number int64, title string) task.Task 
 		t.Fatal("the task was not claimed")
 	}
 	return held[0]
+}
+
+// execute runs a statement on the database: the store has no way to make what happened on other days.
+func (h *house) execute(t testing.TB, statement string, args ...any) {
+	t.Helper()
+	if h.raw == nil {
+		var err error
+		h.raw, err = sql.Open("sqlite", h.file+"?_pragma=busy_timeout(5000)")
+		must(t, err)
+		t.Cleanup(func() { _ = h.raw.Close() })
+	}
+	for i, arg := range args {
+		if kind := reflect.ValueOf(arg); kind.Kind() == reflect.String {
+			args[i] = kind.String()
+		}
+	}
+	_, err := h.raw.ExecContext(t.Context(), statement, args...)
+	must(t, err)
 }
 
 func readAll(into *strings.Builder, answer *http.Response) (int64, error) {

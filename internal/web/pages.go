@@ -31,6 +31,7 @@ type Store interface {
 	reviewStore
 	boardStore
 	settingsStore
+	statisticsStore
 }
 
 // Options is what the pages need.
@@ -106,6 +107,7 @@ func New(options Options) *Pages {
 	p.registerHome(mux)
 	p.registerTasks(mux)
 	p.registerReceipts(mux)
+	p.registerStatistics(mux)
 	p.registerSettings(mux)
 	if options.Connecting != nil {
 		p.registerConnect(mux)

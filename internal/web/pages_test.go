@@ -89,7 +89,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 	h.repository(t)
 	issue := "/board/team/app/issues/1"
 	h.visitor(t, "alice").post("/board/team/app/issues", url.Values{"title": {"A gate"}})
-	pages := []string{"/", "/queue", "/board", "/board/team/app", issue, "/settings", "/settings/webhooks"}
+	pages := []string{"/", "/queue", "/statistics", "/statistics/runs.csv", "/board", "/board/team/app", issue, "/settings", "/settings/webhooks"}
 	adminPages := []string{"/settings/people", "/settings/configuration", "/settings/audit"}
 	actions := []string{"/board/import", "/board/team/app/issues", issue + "/comments", issue + "/label", issue + "/unlabel", issue + "/assign",
 		issue + "/unassign", issue + "/close", issue + "/reopen", issue + "/comments/x/edit", issue + "/comments/x/delete"}

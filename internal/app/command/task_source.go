@@ -17,6 +17,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/server"
+	"github.com/toryo-dev/toryo/internal/statistics"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -31,6 +32,7 @@ type taskSource interface {
 	needs(ctx context.Context) (wire.Needs, error)
 	events(ctx context.Context, id task.ID, after int64, limit int) (wire.Events, error)
 	receipts(ctx context.Context, id task.ID) (wire.Receipts, error)
+	statistics(ctx context.Context, wish statistics.Wish) (wire.Statistics, error)
 }
 
 // withTasks gives a command the tasks to read, in a role that is enough for it: those of the server
@@ -86,6 +88,10 @@ func (s serverTasks) events(ctx context.Context, id task.ID, after int64, limit 
 
 func (s serverTasks) receipts(ctx context.Context, id task.ID) (wire.Receipts, error) {
 	return s.ReceiptsOf(ctx, id)
+}
+
+func (s serverTasks) statistics(ctx context.Context, wish statistics.Wish) (wire.Statistics, error) {
+	return s.Statistics(ctx, wish.Days, wish.Repository)
 }
 
 // storeTasks are the tasks of a database.
@@ -168,6 +174,14 @@ func (s storeTasks) events(ctx context.Context, id task.ID, after int64, limit i
 func (s storeTasks) receipts(ctx context.Context, id task.ID) (wire.Receipts, error) {
 	found, err := s.ReceiptsOf(ctx, id)
 	return server.ReceiptsOf(found), err
+}
+
+func (s storeTasks) statistics(ctx context.Context, wish statistics.Wish) (wire.Statistics, error) {
+	now, err := s.Time(ctx)
+	if err != nil {
+		return wire.Statistics{}, err
+	}
+	return statistics.Read(ctx, s.Store, wish, now)
 }
 
 // mostCompleted is how many tasks are offered where the shell completes a name.

@@ -14,6 +14,7 @@ type Retention struct {
 	Mirrors      int `key:"mirrors" default:"90" min:"0" max:"36500" about:"Mirrors of repositories, after the last fetch and when no task has anything in them."`
 	Sent         int `key:"sent" default:"90" min:"0" max:"36500" about:"What models were sent for answers in conversations about reviews; the answers stay."`
 	Calls        int `key:"calls" default:"31" min:"0" max:"36500" about:"Single calls to models; what tasks have spent in all stays."`
+	Statistics   int `key:"statistics" default:"400" min:"0" max:"36500" about:"What the page Statistics counts: runs, pull requests, and what was spent on a day."`
 	Audit        int `key:"audit" default:"400" min:"0" max:"36500" about:"The audit: who did what."`
 	Deliveries   int `key:"deliveries" default:"14" min:"0" max:"36500" about:"Webhooks that were dealt with, by which one that comes again is known."`
 	ForgeAnswers int `key:"forge_answers" default:"14" min:"0" max:"36500" about:"Answers of forges that are asked again with their ETags."`

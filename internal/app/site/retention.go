@@ -19,7 +19,7 @@ func DatabaseRetention(c config.Config, database store.Retention, now func() tim
 	days := c.Retention
 	return retention.Database{Store: database, Now: now, Log: log, Periods: retention.Periods{
 		store.KeptJournals: config.Days(days.Journals), store.KeptGit: config.Days(days.Git), store.KeptSent: config.Days(days.Sent),
-		store.KeptCalls: config.Days(days.Calls), store.KeptAudit: config.Days(days.Audit), store.KeptDeliveries: config.Days(days.Deliveries),
+		store.KeptCalls: config.Days(days.Calls), store.KeptStatistics: config.Days(days.Statistics), store.KeptAudit: config.Days(days.Audit), store.KeptDeliveries: config.Days(days.Deliveries),
 		store.KeptAnswers: config.Days(days.ForgeAnswers), store.KeptTokens: config.Days(days.Tokens),
 	}}
 }

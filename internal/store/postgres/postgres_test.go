@@ -94,3 +94,26 @@ func BenchmarkClaim(b *testing.B) {
 	defer func() { _ = s.Close() }()
 	storetest.BenchmarkClaim(b, s, 16)
 }
+
+func TestStatistics(t *testing.T) {
+	t.Parallel()
+	database := testkit.Postgres(t)
+	t.Run("days", func(t *testing.T) {
+		t.Parallel()
+		address := newSchema(t, database)
+		storetest.StatisticsDays(t, func() store.Store { return opened(t, address) }, func(statements string) { execute(t, address, statements) }, "../relational/migrations")
+	})
+	t.Run("older", func(t *testing.T) {
+		t.Parallel()
+		address := newSchema(t, database)
+		storetest.StatisticsOfOlder(t, func() store.Store { return opened(t, address) }, func(statements string) { execute(t, address, statements) }, "../relational/migrations")
+	})
+}
+
+func BenchmarkStatistics(b *testing.B) {
+	address := newSchema(b, testkit.Postgres(b))
+	s := opened(b, address)
+	defer func() { _ = s.Close() }()
+	execute(b, address, `ALTER TABLE runs DROP CONSTRAINT runs_task_fkey; ALTER TABLE opened_pulls DROP CONSTRAINT opened_pulls_task_fkey`)
+	storetest.BenchmarkStatistics(b, s, func(statements string) { execute(b, address, statements) }, "../relational/migrations")
+}

@@ -43,7 +43,8 @@ func (m *move) begin(ctx context.Context, q session) error {
 
 // record writes down what goes with moves whose tasks are stored: their events,
 // the forge writes that they cause, and the end of the writes of runs that they
-// ended. The number of statements does not depend on the number of moves.
+// ended. The number of statements does not depend on the number of moves. Last comes what is
+// counted of them.
 func record(ctx context.Context, q session, moves []move, effects store.Effects) error {
 	for _, m := range moves {
 		topic := store.TasksChanged
@@ -75,7 +76,7 @@ func record(ctx context.Context, q session, moves []move, effects store.Effects)
 			return err
 		}
 	}
-	return nil
+	return countMoves(ctx, q, moves)
 }
 
 // stateEvent is one row of recordEvents. The server's entries are numbered by

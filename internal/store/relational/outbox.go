@@ -164,20 +164,23 @@ func (s *Store) Deliver(ctx context.Context, id string, result json.RawMessage) 
 	if err := checkJSON("result of an action", result); err != nil {
 		return err
 	}
-	return s.settle(ctx, id, func(q session, status store.ActionStatus) error {
-		if status == store.Delivered {
+	return s.settle(ctx, id, func(q session, is settling) error {
+		if is.status == store.Delivered {
 			return nil
 		}
 		_, err := q.exec(ctx, `UPDATE actions SET status = 'delivered', result = ?, reason = '' WHERE id = ?`, string(result), id)
+		if err == nil && is.kind == store.OpenPullKind {
+			err = countPull(ctx, q, is.task.String)
+		}
 		return err
 	})
 }
 
 // Retry implements store.Outbox.
 func (s *Store) Retry(ctx context.Context, id string, attempt int, at time.Time, cause string) error {
-	return s.settle(ctx, id, func(q session, status store.ActionStatus) error {
-		if status != store.Pending {
-			return task.Errorf(task.Conflict, "action %s is %s and cannot be tried again", id, status)
+	return s.settle(ctx, id, func(q session, is settling) error {
+		if is.status != store.Pending {
+			return task.Errorf(task.Conflict, "action %s is %s and cannot be tried again", id, is.status)
 		}
 		changed, err := q.exec(ctx, `UPDATE actions SET due_at = ?, held_until = ?, last_error = ? WHERE id = ? AND attempts = ?`,
 			at.UnixMicro(), never, cmp.Or(cleanText(cause), "failed"), id, attempt)
@@ -190,12 +193,12 @@ func (s *Store) Retry(ctx context.Context, id string, attempt int, at time.Time,
 
 // Refuse implements store.Outbox.
 func (s *Store) Refuse(ctx context.Context, id string, reason task.Reason, cause string) error {
-	return s.settle(ctx, id, func(q session, status store.ActionStatus) error {
-		if status == store.Refused {
+	return s.settle(ctx, id, func(q session, is settling) error {
+		if is.status == store.Refused {
 			return nil
 		}
-		if status != store.Pending {
-			return task.Errorf(task.Conflict, "action %s is %s and cannot be refused", id, status)
+		if is.status != store.Pending {
+			return task.Errorf(task.Conflict, "action %s is %s and cannot be refused", id, is.status)
 		}
 		_, err := q.exec(ctx, `UPDATE actions SET status = 'refused', reason = ?, last_error = ? WHERE id = ?`,
 			reason, cleanText(cause), id)
@@ -203,24 +206,30 @@ func (s *Store) Refuse(ctx context.Context, id string, reason task.Reason, cause
 	})
 }
 
+// settling is what an action is, and what became of it so far.
+type settling struct {
+	status store.ActionStatus
+	task   sql.NullString
+	kind   string
+}
+
 // settle changes an action according to what became of it so far.
-func (s *Store) settle(ctx context.Context, id string, change func(session, store.ActionStatus) error) error {
+func (s *Store) settle(ctx context.Context, id string, change func(session, settling) error) error {
 	return s.write(ctx, func(q session) error {
-		var owner sql.NullString
-		status, found, err := first(ctx, q, func(r row) (status store.ActionStatus, err error) {
-			err = r.Scan(&status, &owner)
-			return status, err
-		}, `SELECT status, task FROM actions WHERE id = ? `+q.dialect.LockRows, id)
+		is, found, err := first(ctx, q, func(r row) (is settling, err error) {
+			err = r.Scan(&is.status, &is.task, &is.kind)
+			return is, err
+		}, `SELECT status, task, kind FROM actions WHERE id = ? `+q.dialect.LockRows, id)
 		if err != nil {
 			return err
 		}
 		if !found {
 			return task.Errorf(task.NotFound, "there is no action %q", id)
 		}
-		if owner.Valid {
-			q.notify(store.BellRung, owner.String)
+		if is.task.Valid {
+			q.notify(store.BellRung, is.task.String)
 		}
-		return change(q, status)
+		return change(q, is)
 	})
 }
 

@@ -56,3 +56,31 @@ func TestZeroTime(t *testing.T) {
 		t.Errorf("a text is read as a time: %v", err)
 	}
 }
+
+// Times that are counted together differ by no more than a twentieth, and the one that stands for them by
+// no more than a fortieth.
+func TestBuckets(t *testing.T) {
+	t.Parallel()
+	if bucketOf(-time.Second) != 0 || bucketTime(bucketOf(3*time.Second)) != 3*time.Second {
+		t.Errorf("buckets are %d and %v", bucketOf(-time.Second), bucketTime(bucketOf(3*time.Second)))
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		taken := time.Duration(rapid.Int64Range(int64(10*time.Second), int64(1000*time.Hour)).Draw(r, "taken"))
+		if off := (bucketTime(bucketOf(taken)) - taken).Abs(); off > taken/40+100*time.Millisecond {
+			r.Fatalf("%v is told as %v", taken, bucketTime(bucketOf(taken)))
+		}
+	})
+}
+
+func TestBusyDays(t *testing.T) {
+	t.Parallel()
+	first := time.Date(2031, 5, 6, 0, 0, 0, 0, time.UTC)
+	is := busyDays(first.Add(23*time.Hour), first.Add(49*time.Hour))
+	hour := time.Hour.Microseconds()
+	if day := dayOf(first); len(is) != 3 || is[day] != hour || is[day+1] != 24*hour || is[day+2] != hour {
+		t.Errorf("busy on %v", is)
+	}
+	if is := busyDays(first, first); len(is) != 0 {
+		t.Errorf("busy on %v", is)
+	}
+}

@@ -16,6 +16,7 @@ import (
 type byAge struct {
 	table string
 	key   string // its primary key
+	order string // in which they go, for the index on their age; empty for that of the key
 	old   string // the condition; its one argument is the time
 	size  string // bytes of a row
 	// refer are columns of other tables that refer to the row and go with it.
@@ -24,22 +25,29 @@ type byAge struct {
 
 type reference struct{ table, column string }
 
-var agedRows = map[store.Kept]byAge{
-	store.KeptCalls:      {table: "calls", key: "id", old: `at < ?`, size: `100`},
-	store.KeptAudit:      {table: "audit", key: "id", old: `at < ?`, size: `LENGTH(id) + LENGTH(actor) + LENGTH(action) + LENGTH(subject) + LENGTH(outcome) + 8`},
-	store.KeptDeliveries: {table: "deliveries", key: "forge, id", old: `at < ?`, size: `LENGTH(forge) + LENGTH(id) + LENGTH(subject) + LENGTH(event) + 8`},
-	store.KeptAnswers:    {table: "forge_answers", key: "name", old: `stored_at < ?`, size: `LENGTH(name) + LENGTH(header) + LENGTH(body)`},
-	store.KeptSessions:   {table: "sessions", key: "hash", old: `expires_at < ?`, size: `LENGTH(hash) + LENGTH(folded) + 16`},
-	store.KeptEnrolments: {table: "enrolments", key: "hash", old: `expires_at < ?`, size: `LENGTH(hash) + 24`},
-	store.KeptSent: {
+// agedRows are the tables of what goes by its age.
+var agedRows = map[store.Kept][]byAge{
+	store.KeptCalls: {{table: "calls", key: "id", old: `at < ?`, size: `100`}},
+	store.KeptStatistics: {
+		{table: "runs", key: "task, generation", order: "ended_at", old: fmt.Sprintf(`ended_at > %d AND ended_at < ?`, never), size: `150`},
+		{table: "opened_pulls", key: "task", order: "opened_at", old: `opened_at < ?`, size: `150`},
+		{table: "counted_days", key: "forge, repository, day, name, bucket", order: "day", old: fmt.Sprintf(`day < ? / %d`, dayMicros), size: `80`},
+		{table: "spent_days", key: "day, forge, repository", old: fmt.Sprintf(`day < ? / %d`, dayMicros), size: `80`},
+	},
+	store.KeptAudit:      {{table: "audit", key: "id", old: `at < ?`, size: `LENGTH(id) + LENGTH(actor) + LENGTH(action) + LENGTH(subject) + LENGTH(outcome) + 8`}},
+	store.KeptDeliveries: {{table: "deliveries", key: "forge, id", old: `at < ?`, size: `LENGTH(forge) + LENGTH(id) + LENGTH(subject) + LENGTH(event) + 8`}},
+	store.KeptAnswers:    {{table: "forge_answers", key: "name", old: `stored_at < ?`, size: `LENGTH(name) + LENGTH(header) + LENGTH(body)`}},
+	store.KeptSessions:   {{table: "sessions", key: "hash", old: `expires_at < ?`, size: `LENGTH(hash) + LENGTH(folded) + 16`}},
+	store.KeptEnrolments: {{table: "enrolments", key: "hash", old: `expires_at < ?`, size: `LENGTH(hash) + 24`}},
+	store.KeptSent: {{
 		table: "sent", key: "answer", size: `LENGTH(request)`,
 		old: `EXISTS (SELECT 1 FROM messages WHERE messages.id = sent.answer AND messages.created_at < ?)`,
-	},
-	store.KeptTokens: {
+	}},
+	store.KeptTokens: {{
 		table: "tokens", key: "id", size: `LENGTH(id) + LENGTH(name) + LENGTH(hash) + 24`,
 		old:   fmt.Sprintf(`revoked_at <> %d AND revoked_at < ?`, never),
 		refer: []reference{{"sightings", "token"}, {"agent_names", "token"}},
-	},
+	}},
 }
 
 // Prune implements store.Retention.
@@ -65,21 +73,33 @@ func (s *Store) Prune(ctx context.Context, what store.Kept, before time.Time, li
 }
 
 func pruneAged(ctx context.Context, q session, what store.Kept, before time.Time, limit int) (removed int, more bool, err error) {
-	rows, known := agedRows[what]
+	tables, known := agedRows[what]
 	if !known {
 		return 0, false, task.Errorf(task.Invalid, "nothing is kept as %q", string(what))
 	}
-	some := `SELECT ` + rows.key + ` FROM ` + rows.table + ` WHERE ` + rows.old + ` ORDER BY ` + rows.key + ` LIMIT ?`
+	for _, rows := range tables {
+		n, err := pruneTable(ctx, q, rows, before, limit-removed)
+		removed += n
+		if err != nil || removed >= limit {
+			return removed, true, err
+		}
+	}
+	if what == store.KeptCalls {
+		err = pruneDays(ctx, q, before)
+	}
+	return removed, false, err
+}
+
+// pruneTable removes no more rows than the limit.
+func pruneTable(ctx context.Context, q session, rows byAge, before time.Time, limit int) (int, error) {
+	some := `SELECT ` + rows.key + ` FROM ` + rows.table + ` WHERE ` + rows.old + ` ORDER BY ` + cmp.Or(rows.order, rows.key) + ` LIMIT ?`
 	for _, of := range rows.refer {
 		if _, err := q.exec(ctx, `DELETE FROM `+of.table+` WHERE `+of.column+` IN (`+some+`)`, before.UnixMicro(), limit); err != nil {
-			return 0, false, err
+			return 0, err
 		}
 	}
 	n, err := q.exec(ctx, `DELETE FROM `+rows.table+` WHERE (`+rows.key+`) IN (`+some+`)`, before.UnixMicro(), limit)
-	if more = n == int64(limit); err == nil && !more && what == store.KeptCalls {
-		err = pruneDays(ctx, q, before)
-	}
-	return int(n), more, err
+	return int(n), err
 }
 
 // pruneDays removes the sums of the days before a time. A day's sum is asked for on that day.
@@ -283,7 +303,7 @@ func (s *Store) Prunable(ctx context.Context, what store.Kept, before time.Time)
 	count := func(size, from string, args ...any) {
 		queries = append(queries, query{`SELECT COUNT(*), CAST(COALESCE(SUM(` + size + `), 0) AS BIGINT) FROM ` + from, args})
 	}
-	rows, aged := agedRows[what]
+	tables, aged := agedRows[what]
 	switch {
 	case what == store.KeptJournals:
 		const ended = `task IN (SELECT id FROM tasks WHERE ` + endedBefore + ` AND trimmed < generation)`
@@ -295,7 +315,9 @@ func (s *Store) Prunable(ctx context.Context, what store.Kept, before time.Time)
 	case what == store.KeptGit:
 		count(`size`, `kept_refs WHERE task IN (SELECT id FROM tasks WHERE `+endedBefore+unpromised(s.dialect)+`)`, at)
 	case aged:
-		count(rows.size, rows.table+` WHERE `+rows.old, at)
+		for _, rows := range tables {
+			count(rows.size, rows.table+` WHERE `+rows.old, at)
+		}
 	default:
 		return store.Extent{}, task.Errorf(task.Invalid, "nothing is kept as %q", string(what))
 	}

@@ -39,6 +39,9 @@ func charge(ctx context.Context, q session, id task.ID, at time.Time, more store
 		added[p.tokens()], added[p.money()] = more.Tokens, more.Money
 	}
 	values, err := count(ctx, q, added)
+	if err == nil {
+		err = countSpent(ctx, q, id, at, more)
+	}
 	return taskPurse(id).amount(values), dayPurse(at).amount(values), err
 }
 

@@ -220,8 +220,10 @@ func (s *Store) Describe(ctx context.Context, id task.ID, as store.Description) 
 		if err != nil || !found.State.Active() {
 			return err
 		}
-		_, err = q.exec(ctx, `UPDATE tasks SET role = ?, title = ?, url = ?, priority = ?, blocked_by = ?, updated_at = ? WHERE id = ?`,
-			as.Role, as.Title, as.URL, as.Priority, as.BlockedBy, now().UnixMicro(), id)
+		at := now().UnixMicro()
+		_, err = q.exec(ctx, `UPDATE tasks SET role = ?, title = ?, url = ?, priority = ?, blocked_by = ?, updated_at = ?,
+			free_since = CASE WHEN blocked_by <> '' AND ? = '' THEN ? ELSE free_since END WHERE id = ?`,
+			as.Role, as.Title, as.URL, as.Priority, as.BlockedBy, at, as.BlockedBy, at, id)
 		topic := store.WaitsChanged
 		if found.State == task.Queued {
 			topic = store.TasksChanged

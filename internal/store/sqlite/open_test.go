@@ -95,7 +95,7 @@ func closed(t testing.TB, s store.Store) {
 }
 
 // raw runs a statement on a file, as another program would.
-func raw(t *testing.T, path, statement string) {
+func raw(t testing.TB, path, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
@@ -338,6 +338,10 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 	raw(t, path, `UPDATE users SET folded = 'ÉMILE' WHERE login = 'émile'`)
 	raw(t, path, `INSERT INTO sessions (hash, folded, created_at, expires_at) VALUES (x'02', 'ÉMILE', 0, 0)`)
 	// The older program had nothing of what came after either.
+	for _, table := range []string{"runs", "opened_pulls", "spent_days", "counted_days"} {
+		raw(t, path, `DROP TABLE `+table)
+	}
+	raw(t, path, `ALTER TABLE tasks DROP COLUMN free_since`)
 	raw(t, path, `DROP TABLE receipts`)
 	raw(t, path, `DROP TABLE receipt_keys`)
 	for table, column := range map[string]string{"tasks": "lease_process", "actions": "held_by", "messages": "held_by"} {

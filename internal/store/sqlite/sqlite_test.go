@@ -43,3 +43,24 @@ func BenchmarkClaim(b *testing.B) {
 	defer func() { _ = s.Close() }()
 	storetest.BenchmarkClaim(b, s, 4)
 }
+
+func TestStatistics(t *testing.T) {
+	t.Parallel()
+	t.Run("days", func(t *testing.T) {
+		t.Parallel()
+		path := testkit.SQLite(t, Open)
+		storetest.StatisticsDays(t, func() store.Store { return opened(t, path) }, func(statements string) { raw(t, path, statements) }, "../relational/migrations")
+	})
+	t.Run("older", func(t *testing.T) {
+		t.Parallel()
+		path := testkit.SQLite(t, Open)
+		storetest.StatisticsOfOlder(t, func() store.Store { return opened(t, path) }, func(statements string) { raw(t, path, statements) }, "../relational/migrations")
+	})
+}
+
+func BenchmarkStatistics(b *testing.B) {
+	path := newPath(b)
+	s := opened(b, path)
+	defer closed(b, s)
+	storetest.BenchmarkStatistics(b, s, func(statements string) { raw(b, path, statements) }, "../relational/migrations")
+}

@@ -53,6 +53,7 @@ func Run(t *testing.T, fresh Fresh) {
 		"Users":       userChecks,
 		"SavedLinks":  linkChecks,
 		"Retention":   retentionChecks,
+		"Statistics":  statisticsChecks,
 		"Values":      valueChecks,
 	}
 	for area, checks := range areas {
