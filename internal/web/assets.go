@@ -26,12 +26,13 @@ type asset struct {
 const (
 	styleAsset  = "style.css"
 	scriptAsset = "pages.js"
+	taskAsset   = "task.js"
 	iconAsset   = "icon.svg"
 )
 
 var assets = sync.OnceValue(func() map[string]asset {
 	all := make(map[string]asset)
-	for _, name := range []string{styleAsset, scriptAsset, iconAsset} {
+	for _, name := range []string{styleAsset, scriptAsset, taskAsset, iconAsset} {
 		content, err := assetFiles.ReadFile("assets/" + name)
 		if err != nil {
 			panic("an embedded asset is missing: " + name)

@@ -42,6 +42,9 @@ type Options struct {
 	Board *board.Board
 	// Steering moves tasks on behalf of people; nil means that nobody can.
 	Steering Steering
+	// Work knows what tasks have changed and which pull requests they have opened; nil means that
+	// nobody knows.
+	Work Work
 	// Reviews keeps reviews and talks about them; nil means that there are none.
 	Reviews *review.Service
 	// Order says when it is the turn of each task that waits; nil means that
