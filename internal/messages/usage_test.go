@@ -43,6 +43,7 @@ var built = map[string][]string{
 	"ledger.":         {"new", "edited", "deleted"}, // not "present", which no run is told of
 	"notice.heading_": {"task.State"},
 	"notice.late_":    {"task.CommentKind", "new", "edited", "deleted"},
+	"now.":            {"calling", "preparing", "publishing", "setting_up", "thinking", "verifying"},
 	"phase.":          {"task.Phase"},
 	"problem.":        {"task.Code"},
 	"progress.phase_": {"active", "completed", "failed"},
@@ -53,8 +54,9 @@ var built = map[string][]string{
 	"signal.":         {"task.Signal"},
 	"signed.result.":  {"PASSED", "WARNED", "FAILED"},
 	"state.":          {"task.State"},
-	"status.":         {"active", "completed", "failed"},
+	"status.":         {"active", "completed", "failed", "paused", "skipped", "stopped", "waiting"},
 	"task.":           {"pause", "pause_sure", "resume", "resume_sure", "retry", "retry_sure", "stop", "stop_sure"},
+	"task.tab.":       {"conversation", "changes", "checks", "cost"},
 	"theme.":          {"", "light", "dark"},
 	"type.":           {"task.Type"},
 	"verdict.":        {"forge.Verdict"},

@@ -51,7 +51,9 @@ func entriesOf(of task.ID, events []task.Event) []entryView {
 		if !views[i].away {
 			room -= views[i].size()
 		}
-		views[i].away = views[i].away || room < 0
+		if room < 0 {
+			views[i].away, views[i].open = true, false
+		}
 	}
 	return views
 }
@@ -59,7 +61,7 @@ func entriesOf(of task.ID, events []task.Event) []entryView {
 func newEntryView(of task.ID, entry journal.Entry) entryView {
 	view := entryView{Entry: entry, of: of}
 	view.away = view.size() > maxInline
-	view.open = entry.Kind == task.ToolCalled && (entry.Result == nil || entry.Result.Failed) || entry.IsOutput()
+	view.open = !view.away && entry.Kind == task.ToolCalled && (entry.Result == nil || entry.Result.Failed)
 	return view
 }
 
