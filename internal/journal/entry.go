@@ -167,20 +167,20 @@ type Baseline struct {
 
 // Verdict is what verification came to.
 type Verdict struct {
-	Round        int          `json:"round"`
-	Passed       bool         `json:"passed"`
-	Again        bool         `json:"again"` // there is another round of repair
-	Commit       string       `json:"commit"`
-	Setup        string       `json:"setup"`    // why the environment cannot be set up any more
-	Untested     bool         `json:"untested"` // build and tests could not be run, for a reason that is not the work's
-	Changed      bool         `json:"changed"`
-	Conflicts    []string     `json:"conflicts"`
-	TooLarge     string       `json:"too_large"`
-	Build        *TestedRun   `json:"build"`
-	Tests        []TestedRun  `json:"project_tests"`
-	Unrun        string       `json:"unrun"` // why tests were not run
-	NoTests      bool         `json:"no_tests"`
-	Placeholders []string     `json:"placeholders"`
+	Round        int         `json:"round"`
+	Passed       bool        `json:"passed"`
+	Again        bool        `json:"again"` // there is another round of repair
+	Commit       string      `json:"commit"`
+	Setup        string      `json:"setup"`    // why the environment cannot be set up any more
+	Untested     bool        `json:"untested"` // build and tests could not be run, for a reason that is not the work's
+	Changed      bool        `json:"changed"`
+	Conflicts    []string    `json:"conflicts"`
+	TooLarge     string      `json:"too_large"`
+	Build        *TestedRun  `json:"build"`
+	Tests        []TestedRun `json:"project_tests"`
+	Unrun        string      `json:"unrun"` // why tests were not run
+	NoTests      bool        `json:"no_tests"`
+	Placeholders []string    `json:"placeholders"`
 	Judgement    struct {
 		Satisfied  bool     `json:"satisfied"`
 		Missing    []string `json:"missing"`
@@ -223,7 +223,7 @@ type Comment struct {
 	ID      string `json:"id"`
 	Author  string `json:"author"`
 	Body    string `json:"body"`
-	About   string `json:"about"` // where it stands, such as path:12
+	About   string `json:"about"`   // where it stands, such as path:12
 	Change  string `json:"change"`  // new, edited, deleted
 	Refused string `json:"refused"` // why it was not taken up
 }

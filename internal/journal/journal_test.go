@@ -158,21 +158,21 @@ func TestOutputInPieces(t *testing.T) {
 func TestActivity(t *testing.T) {
 	t.Parallel()
 	for data, want := range map[string]journal.Activity{
-		`state {"to":"running"}`:                                     journal.Preparing,
-		`state {"to":"paused"}`:                                      journal.Halted,
-		`phase {"phase":"environment_setup","status":"active"}`:      journal.SettingUp,
-		`phase {"phase":"environment_setup","status":"completed"}`:   "",
-		`phase {"phase":"verification","status":"active"}`:           journal.Verifying,
-		`phase {"phase":"reflection","status":"completed"}`:          journal.Thinking,
-		`message {"message":{"kind":"begin"}}`:                       journal.Thinking,
-		`message {"message":{"message":{"role":"user","parts":[]}}}`: journal.Thinking,
+		`state {"to":"running"}`:                                                                 journal.Preparing,
+		`state {"to":"paused"}`:                                                                  journal.Halted,
+		`phase {"phase":"environment_setup","status":"active"}`:                                  journal.SettingUp,
+		`phase {"phase":"environment_setup","status":"completed"}`:                               "",
+		`phase {"phase":"verification","status":"active"}`:                                       journal.Verifying,
+		`phase {"phase":"reflection","status":"completed"}`:                                      journal.Thinking,
+		`message {"message":{"kind":"begin"}}`:                                                   journal.Thinking,
+		`message {"message":{"message":{"role":"user","parts":[]}}}`:                             journal.Thinking,
 		`message {"message":{"message":{"role":"assistant","parts":[{"call":{"name":"run"}}]}}}`: journal.Calling,
-		`tool {"call":{"id":"c","name":"run"}}`:                                                   journal.Calling,
-		`tool {"call":{"id":"c","name":"run"},"result":{"text":"ok"}}`:                            journal.Thinking,
-		`signal {"signal":{"signal":"stop"}}`:                                                     journal.Halted,
-		`signal {"signal":{"signal":"comments"}}`:                                                 "",
-		`saved {"commit":"1"}`:                                                                    "",
-		`usage {}`:                                                                                "",
+		`tool {"call":{"id":"c","name":"run"}}`:                                                  journal.Calling,
+		`tool {"call":{"id":"c","name":"run"},"result":{"text":"ok"}}`:                           journal.Thinking,
+		`signal {"signal":{"signal":"stop"}}`:                                                    journal.Halted,
+		`signal {"signal":{"signal":"comments"}}`:                                                "",
+		`saved {"commit":"1"}`:                                                                   "",
+		`usage {}`:                                                                               "",
 	} {
 		kind, text, _ := strings.Cut(data, " ")
 		got, says := journal.Read(task.Event{Kind: task.EventKind(kind), Data: json.RawMessage(text)}).Activity()
@@ -186,11 +186,11 @@ func TestActivity(t *testing.T) {
 func TestExitCode(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{"text":"ok","exit":{"code":0}}`:                                                      "0 true ok",
-		`{"text":"<untrusted source=\"x\">\nbad\n</untrusted>\n[exit code 2]","failed":true}`:  "2 true bad",
-		`{"text":"slow","exit":{"code":-1,"timed_out":true}}`:                                  "-1 false slow",
-		`{"text":"no program"}`:                                                                "0 false no program",
-		`{"text":"cut","whole":"\u001b[32mall\u001b[0m","exit":{"code":0}}`:                     "0 true \x1b[32mall\x1b[0m",
+		`{"text":"ok","exit":{"code":0}}`: "0 true ok",
+		`{"text":"<untrusted source=\"x\">\nbad\n</untrusted>\n[exit code 2]","failed":true}`: "2 true bad",
+		`{"text":"slow","exit":{"code":-1,"timed_out":true}}`:                                 "-1 false slow",
+		`{"text":"no program"}`: "0 false no program",
+		`{"text":"cut","whole":"\u001b[32mall\u001b[0m","exit":{"code":0}}`: "0 true \x1b[32mall\x1b[0m",
 	} {
 		var result journal.Result
 		if err := json.Unmarshal([]byte(text), &result); err != nil {

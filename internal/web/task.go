@@ -314,4 +314,3 @@ func renderText(ctx context.Context, component templ.Component) (string, error) 
 	err := component.Render(ctx, &html)
 	return html.String(), err
 }
-
