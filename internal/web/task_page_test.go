@@ -165,7 +165,7 @@ func TestPhaseBar(t *testing.T) {
 	wants("after a retry", "")
 	claim()
 	run.add(task.PhaseChanged, phase.Entry{Phase: task.Planning, Status: phase.PhaseActive}, phase.Entry{Phase: task.Planning, Status: phase.PhaseFailed})
-	move(store.Change{Trigger: task.Broke, Reason: task.ReasonRunFailed})
+	move(store.Change{Trigger: task.GaveUp, Reason: task.ReasonRunFailed})
 	wants("after a failure", "Pre-planning=skipped Planning=failed")
 }
 
