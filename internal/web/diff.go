@@ -43,7 +43,6 @@ type fileView struct {
 	added   int64
 	removed int64
 	rows    []diffRow
-	raw     string // as git writes it, where it has no rows
 	cut     bool
 }
 

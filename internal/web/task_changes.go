@@ -6,8 +6,10 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/a-h/templ"
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -122,7 +124,7 @@ func (p *Pages) showFile(r *http.Request, v visit) (templ.Component, error) {
 }
 
 // changedFile reads what a task has changed in a file.
-func (p *Pages) changedFile(ctx context.Context, of task.Task, name string) (*fileView, error) {
+func (p *Pages) changedFile(ctx context.Context, of task.Task, name string) (*taskFile, error) {
 	gone := task.Errorf(task.NotFound, "the task has not changed that file")
 	if p.Work == nil {
 		return nil, gone
@@ -139,15 +141,28 @@ func (p *Pages) changedFile(ctx context.Context, of task.Task, name string) (*fi
 	if err != nil {
 		return nil, err
 	}
-	view := fileView{name: name, note: changes.Files[at].note()}
-	if diff := newDiff(patch, nil, nil); len(diff.files) == 1 {
-		view = diff.files[0]
-		view.name = name
-	} else {
-		view.raw = patch // it was cut, or has something in it that cannot be read
+	view := newTaskFile(patch)
+	view.name, view.note, view.cut = name, changes.Files[at].note(), len(patch) >= maxFileDiff
+	return view, nil
+}
+
+// taskFile is what a task has changed in a file.
+type taskFile struct {
+	name  string
+	note  string // what is special about it, as a key of the texts
+	lines []unifiedLine
+	raw   string // as git writes it, where it cannot be read
+	cut   bool
+}
+
+// newTaskFile reads the diff of one file. One that was cut, or that has something in it that cannot
+// be read, is shown as git wrote it.
+func newTaskFile(patch string) *taskFile {
+	files, _, err := gitdiff.Parse(strings.NewReader(patch))
+	if err != nil || len(files) != 1 {
+		return &taskFile{raw: patch}
 	}
-	view.cut = view.cut || len(patch) >= maxFileDiff
-	return &view, nil
+	return &taskFile{lines: unified(fileOf(files[0]).rows)}
 }
 
 // unifiedLine is a line of a diff in which what was removed stands above what came in its place.
@@ -158,13 +173,13 @@ type unifiedLine struct {
 }
 
 // unified are the rows of a file one below the other.
-func (f fileView) unified() []unifiedLine {
+func unified(rows []diffRow) []unifiedLine {
 	var lines, added []unifiedLine
 	flush := func() {
 		lines = append(lines, added...)
 		added = nil
 	}
-	for _, row := range f.rows {
+	for _, row := range rows {
 		switch {
 		case row.hunk != "":
 			flush()

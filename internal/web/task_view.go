@@ -39,7 +39,7 @@ type taskView struct {
 	pulls    []forge.LinkedPull // that are about the issue of the task
 	opened   []OpenedPull       // that its runs have opened
 	changes  *Changes           // nil if there are none, or if nobody knows
-	file     *fileView          // the one that the reader has opened
+	file     *taskFile          // the one that the reader has opened
 	item     *forge.Item        // nil if it cannot be read here
 	entries  []entryView
 	search   *searchView
