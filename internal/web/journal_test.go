@@ -121,8 +121,8 @@ func TestTaskPageShowsTheJournal(t *testing.T) {
 			t.Errorf("the page does not show %s: %q is missing", what, text)
 		}
 	}
-	if bar(page) != "Pre-planning=skipped Planning=completed Environment=completed Execution*=active" {
-		t.Errorf("the phase bar says %q", bar(page))
+	if phaseBar(page) != "Pre-planning=skipped Planning=completed Environment=completed Execution*=active" {
+		t.Errorf("the phase bar says %q", phaseBar(page))
 	}
 	_, cost := h.visitor(t, "vera").get("/tasks/" + string(one.ID) + "?tab=cost")
 	for what, text := range map[string]string{"the chart": `<rect class="tokens"`, "the cost": `<polyline class="cost"`, "that it was scripted": "Answers came from a script"} {

@@ -95,8 +95,8 @@ var (
 	stepOf = regexp.MustCompile(`(?s)<li class="([^"]*)"( aria-current="step")?>\s*([A-Za-z-]+)`)
 )
 
-// bar is the phase bar of a page in one line: the status of each phase that has one.
-func bar(page string) string {
+// phaseBar is the phase bar of a page in one line: the status of each phase that has one.
+func phaseBar(page string) string {
 	var parts []string
 	for _, found := range stepOf.FindAllStringSubmatch(barOf.FindString(page), -1) {
 		if found[1] != "" {
@@ -120,8 +120,8 @@ func TestPhaseBar(t *testing.T) {
 	alice := h.visitor(t, "alice")
 	wants := func(when, want string) {
 		t.Helper()
-		if _, page := alice.get("/tasks/" + string(one.ID)); bar(page) != want {
-			t.Errorf("%s the bar says %q, want %q", when, bar(page), want)
+		if _, page := alice.get("/tasks/" + string(one.ID)); phaseBar(page) != want {
+			t.Errorf("%s the bar says %q, want %q", when, phaseBar(page), want)
 		}
 	}
 	move := func(change store.Change) {

@@ -252,9 +252,9 @@ func editPatch(call *journal.Call) (text string, is bool) {
 		if in.Line != nil {
 			heading = fmt.Sprintf("@@ +%d @@\n", *in.Line+1)
 		}
-		return heading + marked("+", splitLines(in.New)), true
+		return heading + prefixed("+", splitLines(in.New)), true
 	case in.Command == "create":
-		return marked("+", splitLines(in.New)), true
+		return prefixed("+", splitLines(in.New)), true
 	default:
 		return "", false
 	}
@@ -267,7 +267,7 @@ func splitLines(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-func marked(mark string, lines []string) string {
+func prefixed(mark string, lines []string) string {
 	var out strings.Builder
 	for _, line := range lines {
 		out.WriteString(mark + line + "\n")
@@ -291,9 +291,9 @@ func lineDiff(before, after string) string {
 		end++
 	}
 	tail := old[len(old)-end:]
-	return marked(" ", old[max(0, begin-aroundEdit):begin]) +
-		marked("-", old[begin:len(old)-end]) + marked("+", fresh[begin:len(fresh)-end]) +
-		marked(" ", tail[:min(len(tail), aroundEdit)])
+	return prefixed(" ", old[max(0, begin-aroundEdit):begin]) +
+		prefixed("-", old[begin:len(old)-end]) + prefixed("+", fresh[begin:len(fresh)-end]) +
+		prefixed(" ", tail[:min(len(tail), aroundEdit)])
 }
 
 // counted are the lines that a diff adds and removes.
