@@ -81,6 +81,7 @@ type Pages struct {
 	links    links
 	apps     appAttempts
 	live     *watchers
+	changed  keptChanges
 	failures *rate.Limiter // of sign-ins that are in the audit log
 	handler  http.Handler
 	stopOnce sync.Once

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/a-h/templ"
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
@@ -83,7 +84,7 @@ func (p *Pages) readWork(ctx context.Context, view *taskView) (err error) {
 	if view.saved == "" {
 		return nil
 	}
-	changes, err := p.Work.Changes(ctx, view.Task)
+	changes, err := p.changesOf(ctx, view.Task, view.saved)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -98,6 +99,52 @@ func (p *Pages) readWork(ctx context.Context, view *taskView) (err error) {
 	}
 	view.changes = &changes
 	return nil
+}
+
+// changesOf are the changes of a task as it was saved last. Many may look at the same page, and it is
+// made anew with every answer of the model, so they are kept until more is saved.
+func (p *Pages) changesOf(ctx context.Context, of task.Task, saved string) (Changes, error) {
+	if known, found := p.changed.get(of.ID, saved); found {
+		return known, nil
+	}
+	changes, err := p.Work.Changes(ctx, of)
+	if err == nil {
+		p.changed.set(of.ID, saved, changes)
+	}
+	return changes, err
+}
+
+// mostKept is of how many tasks the changes are kept.
+const mostKept = 100
+
+// keptChanges are the changes of tasks that somebody looks at. The zero value is empty.
+type keptChanges struct {
+	mutex sync.Mutex
+	of    map[task.ID]keptChange
+}
+
+type keptChange struct {
+	saved   string
+	changes Changes
+}
+
+func (k *keptChanges) get(id task.ID, saved string) (Changes, bool) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	kept, found := k.of[id]
+	return kept.changes, found && kept.saved == saved
+}
+
+func (k *keptChanges) set(id task.ID, saved string, changes Changes) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	if len(k.of) >= mostKept {
+		clear(k.of)
+	}
+	if k.of == nil {
+		k.of = make(map[task.ID]keptChange)
+	}
+	k.of[id] = keptChange{saved, changes}
 }
 
 // filePath is where the diff of a file is fetched.

@@ -77,7 +77,7 @@ func (h *house) save(t testing.TB, work *mirrored, of task.Task, run *journalWri
 	git(t, clone, "add", "--all")
 	git(t, clone, "commit", "-q", "-m", "Work in progress")
 	git(t, clone, "push", "-q", "--force", filepath.Join(work.root, "board", "team%2Fapp.git"), "HEAD:refs/namespaces/"+string(of.ID)+"/"+task.WIPRef)
-	run.add(task.Saved, phase.Entry{Step: 1, Commit: "0123abcd"})
+	run.add(task.Saved, phase.Entry{Step: 1, Commit: fmt.Sprintf("0123abcd%d", run.next)})
 }
 
 // issue makes an issue on the board and a task for it that an agent holds.
