@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"crypto/cipher"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -45,6 +46,8 @@ type Options struct {
 	// Work knows what tasks have changed and which pull requests they have opened; nil means that
 	// nobody knows.
 	Work Work
+	// Linked lets people write on items of other forges; nil means that nobody can here.
+	Linked LinkedAccounts
 	// Reviews keeps reviews and talks about them; nil means that there are none.
 	Reviews *review.Service
 	// Order says when it is the turn of each task that waits; nil means that
@@ -82,6 +85,7 @@ type Pages struct {
 	apps     appAttempts
 	live     *watchers
 	changed  keptChanges
+	seal     cipher.AEAD // of linked accounts
 	failures *rate.Limiter // of sign-ins that are in the audit log
 	handler  http.Handler
 	stopOnce sync.Once
@@ -95,6 +99,7 @@ func New(options Options) *Pages {
 			Store: options.Store, Now: options.Now, Logins: &access.Limiter{Free: 5}, Addresses: &access.Limiter{Free: 30},
 		},
 		live:     newWatchers(options.LookEvery),
+		seal:     newSeal(),
 		failures: rate.NewLimiter(rate.Every(failureEvery), failuresAtOnce),
 	}
 	mux := http.NewServeMux()

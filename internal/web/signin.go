@@ -80,6 +80,11 @@ func (p *Pages) signOut(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	setCookie(w, r, sessionCookie, "", -time.Second)
+	for _, cookie := range r.Cookies() {
+		if strings.HasPrefix(cookie.Name, accountCookie) {
+			setCookie(w, r, cookie.Name, "", -time.Second)
+		}
+	}
 	http.Redirect(w, r, "/signin", http.StatusSeeOther)
 }
 

@@ -53,6 +53,7 @@ func (p *Pages) registerTasks(mux *http.ServeMux) {
 	mux.HandleFunc("GET /tasks/{id}/changes", p.page(access.Viewer, p.showFile))
 	mux.HandleFunc("GET /tasks/{id}/live", p.signedIn(access.Viewer, p.followTask))
 	mux.HandleFunc("POST /tasks/{id}/comments", p.act(action{name: "task.comment", role: access.Operator, do: p.sayOnItem}))
+	p.registerLinked(mux)
 	if p.Steering == nil {
 		return
 	}
@@ -89,6 +90,7 @@ func (p *Pages) showTask(r *http.Request, v visit) (templ.Component, error) {
 	if err := p.readAround(ctx, v, &view); err != nil {
 		return nil, err
 	}
+	p.readAccount(r, v, &view)
 	if name := query.Get("file"); view.tab == tabChanges && name != "" {
 		if view.file, err = p.changedFile(ctx, view.Task, name); err != nil {
 			return nil, err
@@ -181,23 +183,6 @@ func (p *Pages) readItem(ctx context.Context, v visit, view *taskView) error {
 	}
 	view.pulls, err = hands.LinkedPulls(ctx, view.Key)
 	return err
-}
-
-// sayOnItem writes a comment on the item of a task, as the person who is signed in.
-func (p *Pages) sayOnItem(r *http.Request, v visit) (string, error) {
-	of, err := p.Store.Task(r.Context(), task.ID(r.PathValue("id")))
-	if err != nil {
-		return "", err
-	}
-	if p.Board == nil || of.Key.Forge != task.Board {
-		return "", task.Errorf(task.Unsupported, "comments on %s are written there", of.Key.Forge).WithHint("write it on the item: %s", of.URL)
-	}
-	hands, err := p.person(r.Context(), v)
-	if err != nil {
-		return "", err
-	}
-	_, err = hands.AddComment(r.Context(), of.Key, r.PostFormValue("body"))
-	return "/tasks/" + string(of.ID), err
 }
 
 // showJournal is a piece of the journal that comes before what is on the page.

@@ -51,6 +51,8 @@ type taskView struct {
 	saved    string   // the commit that was saved last
 	steered  bool     // buttons do something
 	speaks   bool     // the reader can write on the item
+	links    bool     // the reader can link an account to do that
+	account  string   // that the reader has linked
 }
 
 type phaseView struct {
@@ -179,6 +181,14 @@ func (t *taskView) consequence(v visit, button string) string {
 	default:
 		return v.t("task." + button + "_sure")
 	}
+}
+
+// speaker is who a comment is by that the reader writes here.
+func (t *taskView) speaker(v visit) string {
+	if t.account != "" {
+		return t.account
+	}
+	return v.user.Login
 }
 
 // readTask reads a task and what its journal says about it as a whole.

@@ -19,7 +19,7 @@ import (
 func newPages(p Program, c config.Config, f *connections, tasks *dispatch, reviews *review.Service) *web.Pages {
 	options := web.Options{
 		Store: f.store, Log: f.log, Now: p.Now, Version: Version(),
-		Board: f.board, Work: work{f.mirrors, f.store}, Order: tasks.order, Waits: tasks.waits, Listen: tasks.notifier.ListenToJournal, Happened: tasks.notifier.Counts, Steering: steering{tasks.controller}, Reviews: reviews,
+		Board: f.board, Work: work{f.mirrors, f.store}, Linked: accounts{c, f.forges, f.changes}, Order: tasks.order, Waits: tasks.waits, Listen: tasks.notifier.ListenToJournal, Happened: tasks.notifier.Counts, Steering: steering{tasks.controller}, Reviews: reviews,
 		Provider: providerOf(c.OIDC, p.Now),
 		Settings: web.Settings{
 			Budget: web.Budget{
