@@ -29,8 +29,8 @@ type LinkedAccounts interface {
 const (
 	// accountCookie begins the names of the cookies with linked accounts, one for each forge.
 	accountCookie = "toryo_account_"
-	// linkLasts is how long an account stays linked, if the server is not started again before.
-	linkLasts = 30 * 24 * time.Hour
+	// accountLasts is how long an account stays linked, if the server is not started again before.
+	accountLasts = 30 * 24 * time.Hour
 )
 
 // linkedAccount is an account of a person on a forge. The server keeps nothing of it: the browser does, in
@@ -110,7 +110,7 @@ func (p *Pages) linkAccount(w http.ResponseWriter, r *http.Request, v visit) {
 		p.fail(w, r, v, err)
 		return
 	}
-	setCookie(w, r, accountCookie+string(of.Key.Forge), base64.RawURLEncoding.EncodeToString(p.seal.Seal(nil, nil, plain, whose(v, of.Key.Forge))), linkLasts)
+	setCookie(w, r, accountCookie+string(of.Key.Forge), base64.RawURLEncoding.EncodeToString(p.seal.Seal(nil, nil, plain, whose(v, of.Key.Forge))), accountLasts)
 	http.Redirect(w, r, "/tasks/"+string(of.ID), http.StatusSeeOther)
 }
 

@@ -85,7 +85,7 @@ type Pages struct {
 	apps     appAttempts
 	live     *watchers
 	changed  keptChanges
-	seal     cipher.AEAD // of linked accounts
+	seal     cipher.AEAD   // of linked accounts
 	failures *rate.Limiter // of sign-ins that are in the audit log
 	handler  http.Handler
 	stopOnce sync.Once
