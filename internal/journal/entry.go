@@ -35,7 +35,6 @@ type Entry struct {
 	Commit       string     `json:"commit"`
 	Signal       *Signal    `json:"signal"`
 	Text         string     `json:"text"`
-	Conflicts    []string   `json:"conflicts"` // files in which a merge has found some
 
 	Outcome json.RawMessage `json:"outcome"` // of a phase that is over; see Verdict and Reason
 }

@@ -29,7 +29,7 @@ func (e Entry) Empty() bool {
 }
 
 // Shown are the entries that people are shown, in order. Of a call that has ended only the end is
-// there, and pieces of output that follow one another are one entry.
+// there, which has the output, and pieces of output that follow one another are one entry.
 func Shown(events []task.Event) []Entry {
 	ended := make(map[string]bool)
 	entries := make([]Entry, 0, len(events))
@@ -43,10 +43,10 @@ func Shown(events []task.Event) []Entry {
 	shown := entries[:0]
 	for _, entry := range entries {
 		id := entry.CallID()
-		if entry.Empty() || entry.Result == nil && id != "" && ended[id] {
+		if entry.Empty() || entry.Result == nil && id != "" && ended[id] || entry.OutputOf() != "" && ended[entry.OutputOf()] {
 			continue
 		}
-		if last := len(shown) - 1; last >= 0 && entry.IsOutput() && shown[last].IsOutput() && shown[last].Generation == entry.Generation && len(shown[last].Text) < longestOutput {
+		if last := len(shown) - 1; last >= 0 && entry.goesOn(shown[last]) {
 			shown[last].Text += entry.Text
 			continue
 		}
@@ -55,11 +55,24 @@ func Shown(events []task.Event) []Entry {
 	return shown
 }
 
+// goesOn reports whether the entry is output that goes on where the one before ends.
+func (e Entry) goesOn(before Entry) bool {
+	return e.IsOutput() && before.IsOutput() && before.Generation == e.Generation && before.OutputOf() == e.OutputOf() && len(before.Text) < longestOutput
+}
+
 // longestOutput is how long an entry is to which no more output is added.
 const longestOutput = 256 << 10
 
 // IsOutput reports whether the entry is what a program wrote, as it came.
 func (e Entry) IsOutput() bool { return e.Kind == task.NoteTaken && e.Status == "output" }
+
+// OutputOf names the call that the entry has output of; empty if it is none, or of no call.
+func (e Entry) OutputOf() string {
+	if !e.IsOutput() || e.Call == nil {
+		return ""
+	}
+	return e.Call.ID
+}
 
 // FromModel reports whether the entry is an answer of the model.
 func (e Entry) FromModel() bool {

@@ -35,7 +35,8 @@ type Journal interface {
 //	summary  Text
 //	note     Text; Name too when people were told, so that they are told once;
 //	         Status is warning for what has to stay in sight, and output for what a
-//	         program writes, as it comes; Conflicts too when a merge has found some
+//	         program writes, as it comes, with Call if it is of one; Conflicts too when
+//	         a merge has found some
 type Entry struct {
 	Phase  task.Phase `json:"phase,omitempty"`
 	Step   int64      `json:"step,omitempty"` // counts the model's turns over the whole run

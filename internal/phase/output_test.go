@@ -53,6 +53,29 @@ func TestLiveOutput(t *testing.T) {
 	})
 }
 
+// The output of a call reaches the journal when the call has run for a while.
+func TestLiveOutputOfACall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		kept := &notes{}
+		live := &phase.LiveOutput{Journal: kept, Phase: task.EnvironmentSetup, Delay: 2 * time.Second, Most: 100}
+		live.Write(t.Context(), []byte(strings.Repeat("x", 50)+"\n"))
+		<-time.After(1500 * time.Millisecond)
+		live.Write(t.Context(), []byte("soon\n"))
+		if len(kept.texts) > 0 {
+			t.Errorf("too early there is %q", kept.texts)
+		}
+		<-time.After(time.Second)
+		live.Write(t.Context(), []byte(strings.Repeat("y", 500)))
+		if err := live.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(kept.texts, ""); len(text) != 100 || !strings.Contains(text, "soon") {
+			t.Errorf("%d bytes are kept: %q", len(text), text)
+		}
+	})
+}
+
 // A program that writes without end does not fill the journal, and an error of the journal is told.
 func TestLiveOutputIsBounded(t *testing.T) {
 	t.Parallel()

@@ -321,7 +321,7 @@ func (r *run) setupOf(ctx context.Context) *environment.Setup {
 // showSteps puts what set-up does and what its commands write into the journal as it comes, for
 // those who watch the run. That it cannot be written is noticed by the next entry that has to be.
 func (r *run) showSteps(ctx context.Context, setup *environment.Setup) {
-	live := &LiveOutput{Journal: setupJournal{r}, Phase: task.EnvironmentSetup}
+	live := &LiveOutput{Journal: ownJournal{r}, Phase: task.EnvironmentSetup}
 	flush := func() {
 		if err := live.Flush(ctx); err != nil {
 			r.Log.WarnContext(ctx, "failed to write the output of set-up to the journal", "error", err)
@@ -351,14 +351,6 @@ func (r *run) showSteps(ctx context.Context, setup *environment.Setup) {
 		default:
 		}
 	}
-}
-
-// setupJournal is the run's journal for what set-up shows.
-type setupJournal struct{ run *run }
-
-// Append implements [Journal].
-func (j setupJournal) Append(ctx context.Context, kind task.EventKind, entry Entry) error {
-	return j.run.append(ctx, kind, entry)
 }
 
 func (r *run) spec() sandbox.Spec {

@@ -561,9 +561,16 @@ func TestWatchingARun(t *testing.T) {
 	run.add(task.ToolCalled, phase.Entry{Phase: task.Execution, Call: &llm.Call{ID: "c1", Name: "run", Arguments: `{"command":"go test ./..."}`}})
 	vera.Sees("[data-now]", "go test ./...")
 	vera.Sees("#journal .entry .fact", "is running")
+	for _, line := range []string{"=== RUN TestHinge\n", "--- PASS\n"} {
+		run.add(task.NoteTaken, phase.Entry{Phase: task.Execution, Status: phase.NoteOutput, Call: &llm.Call{ID: "c1", Name: "run"}, Text: line})
+	}
+	vera.Sees("#journal .entry.output pre", "=== RUN TestHinge\n--- PASS")
 	long := strings.Repeat("line of output\n", 2000)
 	run.add(task.ToolCalled, phase.Entry{Phase: task.Execution, Call: &llm.Call{ID: "c1", Name: "run", Arguments: `{"command":"go test ./..."}`}, Result: &phase.CallResult{Text: "cut", Whole: long + "the end of it", Exit: &phase.CallExit{}, Milliseconds: 1500}})
 	vera.Sees("#journal .entry .fact", "1.5 s")
+	if get[bool](vera, `document.querySelector("#journal").textContent.includes("=== RUN TestHinge")`) {
+		t.Error("the output is there twice")
+	}
 	vera.Until(atEnd)
 	// What is long is fetched when it is opened.
 	if get[bool](vera, `document.querySelector("#journal").textContent.includes("the end of it")`) {

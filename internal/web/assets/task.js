@@ -156,7 +156,11 @@ export function start(task, { listen, refresh, localTimes }) {
       if (left()) following = false;
       if (entry.html) {
         const list = [...journal.querySelectorAll(".steps > ol")].at(-1);
-        if (entry.call) journal.querySelector(`.entry[data-call="${CSS.escape(entry.call)}"][data-ended="false"]`)?.remove();
+        if (entry.call) {
+          // The end of a call has all that there was of it before.
+          const id = CSS.escape(entry.call);
+          for (const old of journal.querySelectorAll(`.entry[data-call="${id}"][data-ended="false"], .entry[data-of="${id}"]`)) old.remove();
+        }
         if (!entry.output || !addOutput(list, entry.html)) list.insertAdjacentHTML("beforeend", entry.html);
         if (list.lastElementChild) localTimes(list.lastElementChild);
         showTimes();
