@@ -35,7 +35,7 @@ func TestRead(t *testing.T) {
 		task.StateChanged: `{"trigger":"claim","from":"queued","to":"running","reason":"claimed"}`,
 		task.PhaseChanged: `{"phase":"planning","status":"active"}`,
 		task.ToolCalled:   `{"phase":"execution","conversation":"execution","step":1,"call":{"id":"c1","name":"shell","arguments":"{\"command\":\"go test ./...\"}"}}`,
-		task.ModelUsed:    `{"step":3,"usage":{"model":"small","scripted":true,"usage":{"input":900,"output":80},"cost":1500}}`,
+		task.ModelUsed:    `{"step":3,"usage":{"model":"small","scripted":true,"usage":{"input":900,"cached":10,"output":80},"cost":1500}}`,
 		task.Planned: `{"plan":{"revision":2,"goal_understanding":{"goal":"A gate that does not squeak"},"action_plan":{"actions":[
 			{"id":"a1","what":"Oil the hinges","done":true},{"id":"a2","what":"Test <the> gate"}]}}}`,
 		task.Prepared: `{"setup":{"handover":{"environment_ready":true,"environment_name":"go","setup_status":"success"},"receipt":{
@@ -45,7 +45,7 @@ func TestRead(t *testing.T) {
 		task.SignalTaken: `{"step":1,"signal":{"signal":"comments","comments":[
 			{"id":"1","author":"alice","change":"new"},{"id":"2","author":"mallory","change":"edited","refused":"no_write_access"}]}}`,
 		task.Summed:    `{"text":"What a later run is **told**."}`,
-		task.NoteTaken: `{"text":"Something for people.","status":"warning"}`,
+		task.NoteTaken: `{"text":"Something for people.","name":"told","status":"warning"}`,
 	} {
 		got, err := json.Marshal(byKind[kind])
 		if err != nil {
@@ -131,6 +131,7 @@ func TestShown(t *testing.T) {
 		`tool {"phase":"execution","step":1,"conversation":"execution","call":{"id":"c1","name":"shell","arguments":"{\"command\":\"go test ./...\"}"}}`,
 		`message {}`,
 		`message {"message":{"kind":"message"}}`,
+		`message {"message":{"kind":"message","message":{"role":"assistant","parts":null}}}`,
 	}
 	if diff := cmp.Diff(want, left, cmpopts.SortSlices(strings.Compare)); diff != "" {
 		t.Errorf("what is left out (-want +got):\n%s", diff)

@@ -45,7 +45,7 @@ func TestLinkedAccount(t *testing.T) {
 	if _, page := alice.get(path); !strings.Contains(page, `name="token"`) || strings.Contains(page, "<textarea") {
 		t.Error("before an account is linked it cannot be, or there is a box")
 	}
-	for wrong, want := range map[string]int{"": 422, "wrong": 422, strings.Repeat("x", 2000): 413} {
+	for wrong, want := range map[string]int{"": 422, "wr0ng": 422, strings.Repeat("x", 2000): 413} {
 		if status, page := alice.post(path+"/account", url.Values{"token": {wrong}}); status != want || wrong != "" && strings.Contains(page, wrong) {
 			t.Errorf("the token %.10q answers %d", wrong, status)
 		}

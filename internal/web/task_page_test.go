@@ -176,9 +176,11 @@ func TestCallsAreLines(t *testing.T) {
 	h := newHouse(t)
 	one := h.runningTask(t, 1, "Fix the gate")
 	run := h.journal(t, one)
+	calls := 0
 	ended := func(name, arguments string, result phase.CallResult) {
 		t.Helper()
-		run.add(task.ToolCalled, phase.Entry{Phase: task.Execution, Call: &llm.Call{ID: name + arguments, Name: name, Arguments: arguments}, Result: &result})
+		calls++
+		run.add(task.ToolCalled, phase.Entry{Phase: task.Execution, Call: &llm.Call{ID: fmt.Sprint("c", calls), Name: name, Arguments: arguments}, Result: &result})
 	}
 	ended("run", `{"command":"go test ./..."}`, phase.CallResult{
 		Text: "ok\n[exit code 1]", Whole: "\x1b[31mFAIL\x1b[0m hinge", Failed: true, Exit: &phase.CallExit{Code: 1}, Milliseconds: 4100,
