@@ -331,7 +331,7 @@ func TestChangesSoFar(t *testing.T) {
 	odd := `<b>odd "name".txt`
 	h.save(t, work, one, run, map[string]string{"gate.go": "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n", odd: "<script>alert(1)</script>\n", "image.png": "\x89PNG\x00\x01"})
 	_, page := vera.get(path + "?tab=changes")
-	for _, text := range []string{"3 files", "gate.go", "&lt;b&gt;odd", "binary file", "new file"} {
+	for _, text := range []string{"Files changed: 3", "gate.go", "&lt;b&gt;odd", "binary file", "new file"} {
 		if !strings.Contains(page, text) {
 			t.Errorf("the changes have no %q", text)
 		}

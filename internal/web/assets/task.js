@@ -17,7 +17,7 @@ export function start(task, { listen, refresh, localTimes }) {
       if (isNaN(at)) continue;
       const seconds = Math.max(0, (now - at) / 1000);
       const [unit, length] = units.find(([, length]) => seconds >= length) ?? ["second", 1];
-      const text = relative.format(-Math.floor(seconds / length), unit);
+      const text = relative.format(unit === "second" ? 0 : -Math.floor(seconds / length), unit);
       if (time.textContent !== text) time.textContent = text;
       time.title = exact.format(at);
     }
