@@ -949,7 +949,7 @@ func baselineRun(v visit, name string, run journal.Baseline) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = receiptNames(v.t("signed.failed"), run.Failing).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = receiptNames(v.t("checks.failing"), run.Failing).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

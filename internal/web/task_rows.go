@@ -177,36 +177,25 @@ func oneLabel(text string) string {
 	return textfmt.Shorten(textfmt.OneLine(textfmt.Plain(text)), longestLabel)
 }
 
-// firstArgument is the first argument that is a text, or all of them as they are.
+// firstArgument is the first argument by name that is a text, or all of them as they are.
 func firstArgument(arguments string) string {
-	decoder := json.NewDecoder(strings.NewReader(arguments))
-	for depth := 0; ; {
-		token, err := decoder.Token()
-		if err != nil {
-			return arguments
-		}
-		switch token := token.(type) {
-		case json.Delim:
-			if token == '{' || token == '[' {
-				depth++
-			} else if depth--; depth == 0 {
-				return ""
-			}
-		case string:
-			if value, err := decoder.Token(); depth == 1 && err == nil { // the token was a name
-				if text, is := value.(string); is && text != "" {
-					return text
-				}
-				if delim, is := value.(json.Delim); is && (delim == '{' || delim == '[') {
-					depth++
-				}
-			}
+	rows := argumentRows(arguments)
+	if rows == nil {
+		return arguments
+	}
+	for _, row := range rows {
+		if row.isText && row.value != "" {
+			return row.value
 		}
 	}
+	return ""
 }
 
 // argumentRow is an argument of a call, for people.
-type argumentRow struct{ name, value string }
+type argumentRow struct {
+	name, value string
+	isText      bool // and not a number, a list or the like
+}
 
 // argumentRows are the arguments of a call, with texts as they are and not as JSON writes them.
 // They are nil if the arguments are no object, or a very large one.
@@ -223,13 +212,14 @@ func argumentRows(arguments string) []argumentRow {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	var rows []argumentRow
+	rows := make([]argumentRow, 0, len(names))
 	for _, name := range names {
 		var text string
-		if json.Unmarshal(fields[name], &text) != nil {
+		isText := json.Unmarshal(fields[name], &text) == nil
+		if !isText {
 			text = string(fields[name])
 		}
-		rows = append(rows, argumentRow{name, text})
+		rows = append(rows, argumentRow{name, text, isText})
 	}
 	return rows
 }
