@@ -168,21 +168,22 @@ func (c Command) runCommand(ctx context.Context, run Run, box sandbox.Sandbox, w
 	if err := run.Journal.Append(ctx, task.ToolCalled, phase.Entry{Phase: task.Execution, Call: call}); err != nil {
 		return sandbox.Result{}, err
 	}
-	stream := &stream{journal: run.Journal}
+	live := &phase.LiveOutput{Journal: run.Journal, Phase: task.Execution}
+	begun := time.Now()
 	ended, err := box.Run(ctx, sandbox.Command{
 		Text: shellText(words), Timeout: c.Timeout, OutputLimit: c.Output,
-		Output: func(_ sandbox.Stream, data []byte) { stream.write(ctx, data) },
+		Output: func(_ sandbox.Stream, data []byte) { live.Write(ctx, data) },
 	})
 	if err != nil {
 		return ended, err
 	}
-	stream.flush(ctx)
-	if stream.err != nil {
-		return ended, stream.err
+	if err := live.Flush(ctx); err != nil {
+		return ended, err
 	}
 	shown := ending(strings.ToValidUTF8(string(ended.Log), "\uFFFD"))
 	return ended, run.Journal.Append(ctx, task.ToolCalled, phase.Entry{Phase: task.Execution, Call: call, Result: &phase.CallResult{
 		Text: fmt.Sprintf("exit code %d\n%s", ended.ExitCode, shown), Failed: ended.ExitCode != 0 || ended.Exceeded != sandbox.NoLimit,
+		Exit: &phase.CallExit{Code: ended.ExitCode, TimedOut: ended.Exceeded == sandbox.TimeLimit}, Milliseconds: time.Since(begun).Milliseconds(),
 	}})
 }
 

@@ -30,6 +30,10 @@ func (t Text) With(marker Marker) string {
 	return t.value + "\n\n" + marker.String()
 }
 
+// TextOfPerson is what a person writes under their own account, as it is but for its length: the words are
+// theirs, so nothing is neutralised.
+func TextOfPerson(text string) Text { return Text{cut(Clean(text), MaxText, false)} }
+
 // Clean makes text that was read safe to keep: invalid UTF-8 becomes U+FFFD,
 // lines end in "\n", and control characters but tab and newline are dropped.
 // Nothing else changes.

@@ -23,7 +23,8 @@ type Entry struct {
 
 	Phase        task.Phase `json:"phase"`
 	Step         int64      `json:"step"`
-	Status       string     `json:"status"` // of a phase or of what was saved
+	Status       string     `json:"status"` // of a phase, of what was saved, or of a note
+	Name         string     `json:"name"`   // of a note that people were told
 	Conversation string     `json:"conversation"`
 	Message      *Message   `json:"message"`
 	Call         *Call      `json:"call"`
@@ -34,6 +35,8 @@ type Entry struct {
 	Commit       string     `json:"commit"`
 	Signal       *Signal    `json:"signal"`
 	Text         string     `json:"text"`
+
+	Outcome json.RawMessage `json:"outcome"` // of a phase that is over; see Verdict and Reason
 }
 
 // Message is what became part of a conversation with a model: its beginning, a message, a
@@ -89,6 +92,12 @@ type Result struct {
 	Text   string `json:"text"`  // what the model was told
 	Whole  string `json:"whole"` // all of the output where Text is a part of it
 	Failed bool   `json:"failed"`
+	// Exit is how the program ended that the tool ran; nil if it ran none, or if that is not known.
+	Exit *struct {
+		Code     int  `json:"code"`
+		TimedOut bool `json:"timed_out"`
+	} `json:"exit"`
+	Milliseconds int64 `json:"milliseconds"` // that the call took; 0 if that is not known
 }
 
 // Usage is what one call to a model used.
@@ -97,6 +106,7 @@ type Usage struct {
 	Scripted bool   `json:"scripted"` // the response came from a script
 	Tokens   struct {
 		Input  int64 `json:"input"`
+		Cached int64 `json:"cached"` // of the input
 		Output int64 `json:"output"`
 	} `json:"usage"`
 	Cost int64 `json:"cost"` // millionths
@@ -133,11 +143,71 @@ type Setup struct {
 			Command string `json:"command"`
 			Passed  bool   `json:"passed"`
 		} `json:"verification"`
-		Baseline *struct {
-			Command string   `json:"command"`
-			Failing []string `json:"failing"`
-		} `json:"baseline"`
+		Baseline *Baseline `json:"baseline"`
+		Projects []struct {
+			Folder   string    `json:"directory"`
+			Baseline *Baseline `json:"baseline"`
+		} `json:"projects"`
 	} `json:"receipt"`
+	Build        *Baseline `json:"build"`        // how building went before any change
+	Base         string    `json:"base"`         // the commit whose tests were run
+	Unrepeatable string    `json:"unrepeatable"` // why nothing can be verified
+}
+
+// Baseline is a run of the tests, or of the build, before any change.
+type Baseline struct {
+	Command      string   `json:"command"`
+	Folder       string   `json:"folder"`
+	ExitCode     int      `json:"exit_code"`
+	Failing      []string `json:"failing"`
+	Milliseconds int64    `json:"milliseconds"`
+	Output       string   `json:"output"` // the end of it
+}
+
+// Verdict is what verification came to.
+type Verdict struct {
+	Round        int         `json:"round"`
+	Passed       bool        `json:"passed"`
+	Again        bool        `json:"again"` // there is another round of repair
+	Commit       string      `json:"commit"`
+	Setup        string      `json:"setup"`    // why the environment cannot be set up any more
+	Untested     bool        `json:"untested"` // build and tests could not be run, for a reason that is not the work's
+	Changed      bool        `json:"changed"`
+	Conflicts    []string    `json:"conflicts"`
+	TooLarge     string      `json:"too_large"`
+	Build        *TestedRun  `json:"build"`
+	Tests        []TestedRun `json:"project_tests"`
+	Unrun        string      `json:"unrun"` // why tests were not run
+	NoTests      bool        `json:"no_tests"`
+	Placeholders []string    `json:"placeholders"`
+	Judgement    struct {
+		Satisfied  bool     `json:"satisfied"`
+		Missing    []string `json:"missing"`
+		Problems   []string `json:"problems"`
+		Assessment string   `json:"assessment"`
+	} `json:"judgement"`
+}
+
+// TestedRun is a run of the tests, or of the build, against the baseline.
+type TestedRun struct {
+	Command      string   `json:"command"`
+	Folder       string   `json:"folder"`
+	ExitCode     int      `json:"exit_code"`
+	TimedOut     bool     `json:"timed_out"`
+	Compared     bool     `json:"compared"`
+	New          []string `json:"new"`
+	Fixed        []string `json:"fixed"`
+	Before       []string `json:"before"`
+	Flaky        []string `json:"flaky"`
+	Passed       bool     `json:"passed"`
+	Counted      bool     `json:"counted"`
+	Ran          int      `json:"ran"`
+	Failed       int      `json:"failed"`
+	Skipped      int      `json:"skipped"`
+	Milliseconds int64    `json:"milliseconds"`
+	Note         string   `json:"note"`
+	Worse        bool     `json:"worse"`
+	Output       string   `json:"output"`
 }
 
 // Signal is a signal that the run acted on.
@@ -147,10 +217,12 @@ type Signal struct {
 	Comments []Comment   `json:"comments"`
 }
 
-// Comment is what became of a comment.
+// Comment is what became of a comment. One that was refused has no text.
 type Comment struct {
 	ID      string `json:"id"`
 	Author  string `json:"author"`
+	Body    string `json:"body"`
+	About   string `json:"about"`   // where it stands, such as path:12
 	Change  string `json:"change"`  // new, edited, deleted
 	Refused string `json:"refused"` // why it was not taken up
 }

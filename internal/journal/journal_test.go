@@ -2,11 +2,13 @@ package journal_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/toryo-dev/toryo/internal/journal"
 	"github.com/toryo-dev/toryo/internal/journal/journaltest"
@@ -33,7 +35,7 @@ func TestRead(t *testing.T) {
 		task.StateChanged: `{"trigger":"claim","from":"queued","to":"running","reason":"claimed"}`,
 		task.PhaseChanged: `{"phase":"planning","status":"active"}`,
 		task.ToolCalled:   `{"phase":"execution","conversation":"execution","step":1,"call":{"id":"c1","name":"shell","arguments":"{\"command\":\"go test ./...\"}"}}`,
-		task.ModelUsed:    `{"step":3,"usage":{"model":"small","scripted":true,"usage":{"input":900,"output":80},"cost":1500}}`,
+		task.ModelUsed:    `{"step":3,"usage":{"model":"small","scripted":true,"usage":{"input":900,"cached":10,"output":80},"cost":1500}}`,
 		task.Planned: `{"plan":{"revision":2,"goal_understanding":{"goal":"A gate that does not squeak"},"action_plan":{"actions":[
 			{"id":"a1","what":"Oil the hinges","done":true},{"id":"a2","what":"Test <the> gate"}]}}}`,
 		task.Prepared: `{"setup":{"handover":{"environment_ready":true,"environment_name":"go","setup_status":"success"},"receipt":{
@@ -43,7 +45,7 @@ func TestRead(t *testing.T) {
 		task.SignalTaken: `{"step":1,"signal":{"signal":"comments","comments":[
 			{"id":"1","author":"alice","change":"new"},{"id":"2","author":"mallory","change":"edited","refused":"no_write_access"}]}}`,
 		task.Summed:    `{"text":"What a later run is **told**."}`,
-		task.NoteTaken: `{"text":"Something for people.","status":"warning"}`,
+		task.NoteTaken: `{"text":"Something for people.","name":"told","status":"warning"}`,
 	} {
 		got, err := json.Marshal(byKind[kind])
 		if err != nil {
@@ -109,19 +111,12 @@ func TestOddEntries(t *testing.T) {
 	}
 }
 
-func TestSteps(t *testing.T) {
+// What is left out is what has an entry of its own, or nothing in it.
+func TestShown(t *testing.T) {
 	t.Parallel()
 	shown := map[int64]bool{}
-	for i, step := range journal.Steps(journaltest.Readable()) {
-		if !step.Entries[0].Begins() {
-			t.Errorf("step %d begins with an entry that begins none: %+v", i, step.Entries[0])
-		}
-		for j, entry := range step.Entries {
-			if j > 0 && entry.Begins() {
-				t.Errorf("step %d goes on with an entry that begins another: %+v", i, entry)
-			}
-			shown[entry.Position] = true
-		}
+	for _, entry := range journal.Shown(journaltest.Readable()) {
+		shown[entry.Position] = true
 	}
 	var left []string
 	for _, event := range journaltest.Readable() {
@@ -131,16 +126,81 @@ func TestSteps(t *testing.T) {
 	}
 	want := []string{
 		`message {"phase":"execution","conversation":"execution","message":{"kind":"message","message":{"role":"user","parts":[{"result":{"call_id":"c2","name":"edit","text":"done"}}]}}}`,
+		`message {"phase":"execution","conversation":"execution","message":{"kind":"message","message":{"role":"assistant","parts":[{"call":{"id":"c2","name":"edit","arguments":"{}"}},{"call":{"id":"c3","name":"read","arguments":"{}"}}]}}}`,
+		`message {"phase":"execution","conversation":"execution","message":{"kind":"message","message":{"role":"assistant","parts":null}}}`,
 		`tool {"phase":"execution","step":1,"conversation":"execution","call":{"id":"c1","name":"shell","arguments":"{\"command\":\"go test ./...\"}"}}`,
 		`message {}`,
 		`message {"message":{"kind":"message"}}`,
+		`message {"message":{"kind":"message","message":{"role":"assistant","parts":null}}}`,
 	}
-	if diff := cmp.Diff(want, left); diff != "" {
+	if diff := cmp.Diff(want, left, cmpopts.SortSlices(strings.Compare)); diff != "" {
 		t.Errorf("what is left out (-want +got):\n%s", diff)
 	}
-	rest := journal.Steps([]task.Event{{Kind: task.NoteTaken, Data: json.RawMessage(`{"text":"the rest of a step"}`)}})
-	if len(rest) != 1 || rest[0].Entries[0].Begins() {
-		t.Errorf("the rest of a step is not shown: %+v", rest)
+}
+
+// Output that comes in pieces is shown as one text.
+func TestOutputInPieces(t *testing.T) {
+	t.Parallel()
+	note := func(data string) task.Event {
+		return task.Event{Kind: task.NoteTaken, Generation: 1, Data: json.RawMessage(data)}
+	}
+	var got []string
+	for _, entry := range journal.Shown([]task.Event{
+		note(`{"status":"output","text":"$ make\n"}`), note(`{"status":"output","text":"ok\n"}`), note(`{"text":"A note."}`), note(`{"status":"output","text":"more"}`),
+	}) {
+		got = append(got, entry.Text)
+	}
+	if diff := cmp.Diff([]string{"$ make\nok\n", "A note.", "more"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Whoever watches a run is told what it does, by the last entry that says so.
+func TestActivity(t *testing.T) {
+	t.Parallel()
+	for data, want := range map[string]journal.Activity{
+		`state {"to":"running"}`:                                                                 journal.Preparing,
+		`state {"to":"paused"}`:                                                                  journal.Halted,
+		`phase {"phase":"environment_setup","status":"active"}`:                                  journal.SettingUp,
+		`phase {"phase":"environment_setup","status":"completed"}`:                               "",
+		`phase {"phase":"verification","status":"active"}`:                                       journal.Verifying,
+		`phase {"phase":"reflection","status":"completed"}`:                                      journal.Thinking,
+		`message {"message":{"kind":"begin"}}`:                                                   journal.Thinking,
+		`message {"message":{"message":{"role":"user","parts":[]}}}`:                             journal.Thinking,
+		`message {"message":{"message":{"role":"assistant","parts":[{"call":{"name":"run"}}]}}}`: journal.Calling,
+		`tool {"call":{"id":"c","name":"run"}}`:                                                  journal.Calling,
+		`tool {"call":{"id":"c","name":"run"},"result":{"text":"ok"}}`:                           journal.Thinking,
+		`signal {"signal":{"signal":"stop"}}`:                                                    journal.Halted,
+		`signal {"signal":{"signal":"comments"}}`:                                                "",
+		`saved {"commit":"1"}`:                                                                   "",
+		`usage {}`:                                                                               "",
+	} {
+		kind, text, _ := strings.Cut(data, " ")
+		got, says := journal.Read(task.Event{Kind: task.EventKind(kind), Data: json.RawMessage(text)}).Activity()
+		if says != (want != "") || says && got != want {
+			t.Errorf("%s: %q, %v, want %q", data, got, says, want)
+		}
+	}
+}
+
+// How a program ended is known from the result, and from what the model was told in older journals.
+func TestExitCode(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"text":"ok","exit":{"code":0}}`: "0 true ok",
+		`{"text":"<untrusted source=\"x\">\nbad\n</untrusted>\n[exit code 2]","failed":true}`: "2 true bad",
+		`{"text":"slow","exit":{"code":-1,"timed_out":true}}`:                                 "-1 false slow",
+		`{"text":"no program"}`: "0 false no program",
+		`{"text":"cut","whole":"\u001b[32mall\u001b[0m","exit":{"code":0}}`: "0 true \x1b[32mall\x1b[0m",
+	} {
+		var result journal.Result
+		if err := json.Unmarshal([]byte(text), &result); err != nil {
+			t.Fatal(err)
+		}
+		code, known := result.ExitCode()
+		if got := fmt.Sprint(code, known, " ", result.Printed()); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
 	}
 }
 

@@ -106,7 +106,7 @@ func (r *run) openExecution(ctx context.Context) (*chat, error) {
 		return t.conversation.Pin(ctx, conversation.Block{Name: name, Text: text})
 	}
 	t, err = r.open(ctx, opening{name: string(task.Execution), phase: task.Execution, system: system, mustFinish: true,
-		tools: r.tools(pin), pinned: r.blocks(task.Execution,
+		tools: r.tools(ctx, pin), pinned: r.blocks(task.Execution,
 			conversation.Block{Name: "references", Text: r.project.references},
 			conversation.Block{Name: planBlock, Text: r.state.plan.checklist()},
 		)})
@@ -117,10 +117,10 @@ func (r *run) openExecution(ctx context.Context) (*chat, error) {
 	return t, pin(ctx, planBlock, r.state.plan.checklist())
 }
 
-// tools are what the model works with. The role may allow only some.
-func (r *run) tools(pin func(ctx context.Context, name, text string) error) []tool.Tool {
+// tools are what the model works with, while the context lasts. The role may allow only some.
+func (r *run) tools(ctx context.Context, pin func(ctx context.Context, name, text string) error) []tool.Tool {
 	w := r.workbench.workspace()
-	options := tool.RunOptions{}
+	options := tool.RunOptions{Watch: r.watchCalls(ctx, task.Execution)}
 	all := append(r.workbench.lookers(),
 		tool.Run(w, options), tool.Edit(w), tool.Patch(w), tool.Diff(w, r.diffText),
 		tool.Test(r.tests(), options), tool.TaskList(pin), r.tick(pin))

@@ -34,8 +34,9 @@ type Journal interface {
 //	         one entry, so that no crash can come between the two
 //	summary  Text
 //	note     Text; Name too when people were told, so that they are told once;
-//	         Status is warning for what has to stay in sight; Conflicts too when a
-//	         merge has found some
+//	         Status is warning for what has to stay in sight, and output for what a
+//	         program writes, as it comes, with Call if it is of one; Conflicts too when
+//	         a merge has found some
 type Entry struct {
 	Phase  task.Phase `json:"phase,omitempty"`
 	Step   int64      `json:"step,omitempty"` // counts the model's turns over the whole run
@@ -73,6 +74,17 @@ type CallResult struct {
 	Text   string `json:"text"`            // what the model was told
 	Whole  string `json:"whole,omitempty"` // all of the output where Text is a part of it
 	Failed bool   `json:"failed,omitempty"`
+	// Exit is how the program ended that the tool ran; nil if it ran none.
+	Exit *CallExit `json:"exit,omitempty"`
+	// Milliseconds is how long the call took. Calls of one answer are written down when all of
+	// them have ended, so that the times of the entries do not tell.
+	Milliseconds int64 `json:"milliseconds,omitempty"`
+}
+
+// CallExit is how a program ended.
+type CallExit struct {
+	Code     int  `json:"code"`
+	TimedOut bool `json:"timed_out,omitempty"`
 }
 
 // Usage is what one call to a model used.

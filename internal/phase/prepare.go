@@ -50,6 +50,7 @@ func (r *run) prepare(ctx context.Context) error {
 // setUp runs the sub-phase and writes down what it came to.
 func (r *run) setUp(ctx context.Context) error {
 	setup := r.setupOf(ctx)
+	r.showSteps(ctx, setup)
 	setup.Post = func(ctx context.Context, comment string) error {
 		return r.notifyOnce(ctx, "environment-setup-failed", comment, func(name string) error { return r.Forge.AddComment(ctx, name, comment) })
 	}
@@ -315,6 +316,41 @@ func (r *run) setupOf(ctx context.Context) *environment.Setup {
 		r.Log.DebugContext(ctx, "environment set-up", "step", step.Kind, "command", step.Command, "message", step.Message)
 	}
 	return &setup
+}
+
+// showSteps puts what set-up does and what its commands write into the journal as it comes, for
+// those who watch the run. That it cannot be written is noticed by the next entry that has to be.
+func (r *run) showSteps(ctx context.Context, setup *environment.Setup) {
+	live := &LiveOutput{Journal: ownJournal{r}, Phase: task.EnvironmentSetup}
+	flush := func() {
+		if err := live.Flush(ctx); err != nil {
+			r.Log.WarnContext(ctx, "failed to write the output of set-up to the journal", "error", err)
+		}
+	}
+	logged := setup.OnStep
+	setup.OnStep = func(step environment.Step) {
+		logged(step)
+		switch step.Kind {
+		case environment.CommandStarted, environment.RunningBaseline:
+			live.Write(ctx, []byte("$ "+step.Command+"\n"))
+		case environment.CommandPrinted:
+			live.Write(ctx, []byte(step.Message))
+		case environment.CommandEnded:
+			live.Write(ctx, []byte("["+step.Message+"]\n"))
+			flush()
+		case environment.CheckEnded:
+			live.Write(ctx, []byte("$ "+step.Command+"\n["+step.Message+"]\n"))
+			flush()
+		case environment.EngineProgressed:
+			live.Write(ctx, []byte(step.Message+"\n"))
+		case environment.WentWrong, environment.PhaseCompleted:
+			if step.Message != "" {
+				live.Write(ctx, []byte(step.Message+"\n"))
+			}
+			flush()
+		default:
+		}
+	}
 }
 
 func (r *run) spec() sandbox.Spec {

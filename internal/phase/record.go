@@ -33,7 +33,7 @@ func (r *run) append(ctx context.Context, kind task.EventKind, entry Entry) erro
 	if r.AfterEntry != nil {
 		r.AfterEntry(r.state.entries, kind)
 	}
-	if r.Progress != nil && shown[kind] {
+	if r.Progress != nil && shown[kind] && entry.Status != NoteOutput {
 		if err := r.Forge.Progress(ctx, r.Progress()); err != nil {
 			r.Log.WarnContext(ctx, "failed to update the progress comment", "error", err)
 		}
@@ -160,9 +160,12 @@ func (j *journal) Done(ctx context.Context, done tool.Done) error {
 	if whole == done.Result.Text {
 		whole = ""
 	}
+	result := &CallResult{Text: done.Result.Text, Whole: whole, Failed: done.Result.Error, Milliseconds: done.Took.Milliseconds()}
+	if exit := done.Output.Exit; exit != nil {
+		result.Exit = &CallExit{Code: exit.Code, TimedOut: exit.TimedOut}
+	}
 	return j.run.append(ctx, task.ToolCalled, Entry{
-		Phase: j.phase, Conversation: j.conversation, Step: j.run.step(), Call: &done.Call,
-		Result: &CallResult{Text: done.Result.Text, Whole: whole, Failed: done.Result.Error},
+		Phase: j.phase, Conversation: j.conversation, Step: j.run.step(), Call: &done.Call, Result: result,
 	})
 }
 

@@ -52,7 +52,7 @@ var importTable = map[string]row{
 	"outbox":            {imports: []string{"items", "notice", "store", "forge", "task"}},
 	"mirror":            {imports: []string{"forge", "git", "inspect", "sandbox/disk", "store", "task"}, tests: []string{"signing"}},
 	"review":            {imports: []string{"review/judge", "review/verdicts", "items", "outbox", "store", "forge", "llm", "task"}, parts: true},
-	"web":               {imports: []string{"access", "docsite", "journal", "receipt", "review", "review/judge", "statistics", "store", "forge", "forge/board", "wire", "task"}, tests: []string{"broker", "items", "outbox", "environment", "llm", "phase", "phase/conversation"}},
+	"web":               {imports: []string{"access", "docsite", "journal", "receipt", "review", "review/judge", "statistics", "store", "forge", "forge/board", "wire", "task"}, tests: []string{"broker", "items", "mirror", "outbox", "environment", "llm", "phase", "phase/conversation"}},
 	"docsite":           {imports: []string{"docs", "task"}},
 	"owner":             {standardOnly: true},
 	"access":            {imports: []string{"store", "task"}},

@@ -28,12 +28,13 @@ const (
 	scriptAsset = "pages.js"
 	keysAsset   = "keys.js"
 	notifyAsset = "notify.js"
+	taskAsset   = "task.js"
 	iconAsset   = "icon.svg"
 )
 
 var assets = sync.OnceValue(func() map[string]asset {
 	all := make(map[string]asset)
-	for _, name := range []string{styleAsset, scriptAsset, keysAsset, notifyAsset, iconAsset} {
+	for _, name := range []string{styleAsset, scriptAsset, keysAsset, notifyAsset, taskAsset, iconAsset} {
 		content, err := assetFiles.ReadFile("assets/" + name)
 		if err != nil {
 			panic("an embedded asset is missing: " + name)

@@ -20,8 +20,7 @@ import (
 // furnished is a house with something on every page.
 func furnished(t testing.TB) (h *house, paths map[string]string) {
 	t.Helper()
-	h = newSteeredHouse(t, withReviews(t), withConnections(connectable()), withBroker)
-	h.repository(t)
+	h, work := newMirroredHouse(t, withReviews(t), withConnections(connectable()), withBroker)
 	_, err := h.board.EnsureUser(t.Context(), "bob", forge.WriteAccess)
 	must(t, err)
 	hands, helper := h.board.As("bob"), h.board.As(bot)
@@ -39,7 +38,10 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 	}})
 	must(t, err)
 	one := h.runningTask(t, 1, "Fix the gate")
-	h.journal(t, one).run()
+	run := h.journal(t, one)
+	run.run()
+	h.save(t, work, one, run, map[string]string{"gate.go": "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n"})
+	run.add(task.PhaseChanged, verified(phase.Verdict{Round: 1, Passed: true, Changed: true, Tests: []phase.TestOutcome{{Command: "go test ./...", Compared: true, Passed: true, Counted: true, Ran: 12, Milliseconds: 3000}}}))
 	h.needed(t)
 	about := h.review(t, "root", paper)
 	thread, err := h.pages.Reviews.AddThread(t.Context(), "root", about.ID, "en")
@@ -50,7 +52,9 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 		"pulls": "/board/team/app/pulls", "new-pull": "/board/team/app/pulls/new",
 		"reviews": "/reviews", "review": "/reviews/" + about.ID, "context": "/threads/" + thread.ID + "/context?input=hello",
 		"issue": "/board/team/app/issues/1", "pull": "/board/team/app/pulls/2", "changes": "/board/team/app/pulls/2?tab=changes",
-		"line": "/board/team/app/pulls/2?at=new:4:gate.go", "task": "/tasks/" + string(one.ID), "settings": "/settings", "webhooks": "/settings/webhooks",
+		"line": "/board/team/app/pulls/2?at=new:4:gate.go", "task": "/tasks/" + string(one.ID), "task-changes": "/tasks/" + string(one.ID) + "?tab=changes&file=gate.go", "task-checks": "/tasks/" + string(one.ID) + "?tab=checks",
+		"task-cost": "/tasks/" + string(one.ID) + "?tab=cost", "task-search": "/tasks/" + string(one.ID) + "?q=hinge", "task-entry": "/tasks/" + string(one.ID) + "/entries/5",
+		"settings": "/settings", "webhooks": "/settings/webhooks",
 		"connect": "/connect", "statistics": "/statistics", "statistics-week": "/statistics?days=7&repository=board%3Ateam%2Fapp",
 		"statistics-nothing": "/statistics?days=90&repository=no%2Fsuch",
 		"people":             "/settings/people", "configuration": "/settings/configuration", "audit": "/settings/audit", "nothing": "/nothing",
@@ -303,7 +307,7 @@ func TestLostConnection(t *testing.T) {
 		vera.Sees("#journal .entry", fmt.Sprintf("entry %d.", i))
 	}
 	want := "entry 0. entry 1. entry 2. entry 3."
-	if got := get[string](vera, `[...document.querySelectorAll("#journal .entry-note")].map(e => e.textContent.trim()).join(" ")`); got != want {
+	if got := get[string](vera, `[...document.querySelectorAll("#journal .entry-note > .what")].map(e => e.textContent.trim()).join(" ")`); got != want {
 		t.Errorf("the journal shows %q, want %q", got, want)
 	}
 }

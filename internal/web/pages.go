@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"crypto/cipher"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -44,6 +45,11 @@ type Options struct {
 	Board *board.Board
 	// Steering moves tasks on behalf of people; nil means that nobody can.
 	Steering Steering
+	// Work knows what tasks have changed and which pull requests they have opened; nil means that
+	// nobody knows.
+	Work Work
+	// Linked lets people write on items of other forges; nil means that nobody can here.
+	Linked LinkedAccounts
 	// Reviews keeps reviews and talks about them; nil means that there are none.
 	Reviews *review.Service
 	// Turns says of each task that waits when it is handed out, and why it waits, in that
@@ -80,6 +86,8 @@ type Pages struct {
 	links    links
 	apps     appAttempts
 	live     *watchers
+	changed  keptChanges
+	seal     cipher.AEAD   // of linked accounts
 	failures *rate.Limiter // of sign-ins that are in the audit log
 	handler  http.Handler
 	stopOnce sync.Once
@@ -93,6 +101,7 @@ func New(options Options) *Pages {
 			Store: options.Store, Now: options.Now, Logins: &access.Limiter{Free: 5}, Addresses: &access.Limiter{Free: 30},
 		},
 		live:     newWatchers(options.LookEvery),
+		seal:     newSeal(),
 		failures: rate.NewLimiter(rate.Every(failureEvery), failuresAtOnce),
 	}
 	mux := http.NewServeMux()

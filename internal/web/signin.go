@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -80,6 +81,11 @@ func (p *Pages) signOut(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	setCookie(w, r, sessionCookie, "", -time.Second)
+	for _, cookie := range r.Cookies() {
+		if strings.HasPrefix(cookie.Name, accountCookie) {
+			setCookie(w, r, cookie.Name, "", -time.Second)
+		}
+	}
 	http.Redirect(w, r, "/signin", http.StatusSeeOther)
 }
 

@@ -6,13 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
-	"time"
 
 	"github.com/a-h/templ"
 
 	"github.com/toryo-dev/toryo/internal/access"
-	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/journal"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -52,7 +51,11 @@ type Steering interface {
 func (p *Pages) registerTasks(mux *http.ServeMux) {
 	mux.HandleFunc("GET /tasks/{id}", p.page(access.Viewer, p.showTask))
 	mux.HandleFunc("GET /tasks/{id}/journal", p.page(access.Viewer, p.showJournal))
+	mux.HandleFunc("GET /tasks/{id}/entries/{position}", p.page(access.Viewer, p.showEntry))
+	mux.HandleFunc("GET /tasks/{id}/changes", p.page(access.Viewer, p.showFile))
 	mux.HandleFunc("GET /tasks/{id}/live", p.signedIn(access.Viewer, p.followTask))
+	mux.HandleFunc("POST /tasks/{id}/comments", p.act(action{name: "task.comment", role: access.Operator, do: p.sayOnItem}))
+	p.registerLinked(mux)
 	if p.Steering == nil {
 		return
 	}
@@ -77,159 +80,114 @@ func (p *Pages) approvePlan(r *http.Request, _ visit) (string, error) {
 	return "/tasks/" + id, p.Steering.Approve(r.Context(), task.ID(id), revision)
 }
 
-// taskView is a task with what its journal says.
-type taskView struct {
-	task.Task
-	phases   []phaseView
-	plan     *journal.Plan
-	usage    usageView
-	receipt  *journal.Setup
-	receipts []store.Receipt
-	ledger   []ledgerRow
-	moves    []journal.Entry
-	pulls    []forge.LinkedPull // that are about the issue of the task
-	steps    []stepView
-	earliest int64 // the position of the first entry that is sent
-	last     int64
-	steered  bool // buttons do something
-	why      explanation
-}
-
-type phaseView struct {
-	phase  task.Phase
-	status string
-}
-
-// ledgerRow is what became of a comment.
-type ledgerRow struct {
-	journal.Comment
-	at time.Time
-}
-
-// itemLink is where the item of a task can be read.
-func (t *taskView) itemLink() string { return itemLink(t.Task) }
-
-func itemLink(t task.Task) string {
-	if t.Key.Forge == task.Board {
-		return itemURL(t.Key)
-	}
-	return t.URL
-}
-
-// buttons are what can be done with the task in its state.
-func (t *taskView) buttons() []string {
-	switch {
-	case !t.steered:
-		return nil
-	case t.State == task.Running || t.State == task.Queued:
-		return []string{"pause", "stop"}
-	case t.AwaitsApproval() && t.plan != nil:
-		return []string{"approve", "stop"}
-	case t.AwaitsApproval():
-		return []string{"stop"} // nobody can have read the plan
-	case t.State == task.Paused:
-		return []string{"resume", "stop"}
-	default:
-		return []string{"retry"}
-	}
-}
-
 func (p *Pages) showTask(r *http.Request, v visit) (templ.Component, error) {
-	view, err := p.readTask(r.Context(), task.ID(r.PathValue("id")))
+	ctx, query := r.Context(), r.URL.Query()
+	view, err := p.readTask(ctx, task.ID(r.PathValue("id")))
 	if err != nil {
 		return nil, err
 	}
-	if view.pulls, err = p.pullsOf(r.Context(), v, view.Key); err != nil {
+	if view.tab = query.Get("tab"); !slices.Contains(taskTabs, view.tab) {
+		view.tab = tabConversation
+	}
+	if err := p.readAround(ctx, v, &view); err != nil {
 		return nil, err
 	}
-	if view.receipts, err = p.Store.ReceiptsOf(r.Context(), view.ID); err != nil {
+	p.readAccount(r, v, &view)
+	if name := query.Get("file"); view.tab == tabChanges && name != "" {
+		if view.file, err = p.changedFile(ctx, view.Task, name); err != nil {
+			return nil, err
+		}
+	}
+	newest, err := p.Store.EventsBefore(ctx, view.ID, view.last+1, journalPage)
+	if err != nil {
 		return nil, err
 	}
-	if view.why, err = p.explain(r.Context(), v, view.Task); err != nil {
+	if view.why, err = p.explain(ctx, v, view.Task); err != nil {
 		return nil, err
 	}
-	if r.URL.Query().Has("parts") { // the script asks for what is around the journal
+	view.now, view.question = nowOf(view.Task, newest), questionOf(view.Task, newest)
+	if query.Has("parts") || view.tab != tabConversation { // the script asks for what is around the journal
 		return taskPage(v, view), nil
 	}
-	events, earliest, err := p.journalBefore(r.Context(), view.ID, view.last+1, journalPage)
-	if err != nil {
-		return nil, err
+	if words := query.Get("q"); words != "" {
+		if view.search, err = p.searchTask(ctx, view.ID, words); err != nil {
+			return nil, err
+		}
 	}
-	view.earliest = earliest
-	view.steps = stepsOf(v, events)
-	if len(view.steps) > 0 {
-		view.steps[len(view.steps)-1].open = true
+	if err := p.readConversation(ctx, &view, newest, query.Get("at")); err != nil {
+		return nil, err
 	}
 	return taskPage(v, view), nil
 }
 
-// pullsOf are the pull requests about an issue of the board, as far as the reader
-// may see them.
-func (p *Pages) pullsOf(ctx context.Context, v visit, key task.Key) ([]forge.LinkedPull, error) {
-	if p.Board == nil || key.Forge != task.Board || key.Kind != task.Issue {
-		return nil, nil
+// readConversation reads the entries that the page has: the newest, or those around a position.
+func (p *Pages) readConversation(ctx context.Context, view *taskView, newest []task.Event, at string) error {
+	shown, most := newest, journalPage
+	position, err := strconv.ParseInt(at, 10, 64)
+	if err == nil && position > 0 && len(newest) > 0 && position < newest[0].Position {
+		most = journalPage / 2
+		if shown, err = p.Store.EventsBefore(ctx, view.ID, position, most); err != nil {
+			return err
+		}
+		view.earliest = earliestOf(shown, most)
+		after, err := p.Store.EventsAfter(ctx, view.ID, position-1, most)
+		if err != nil {
+			return err
+		}
+		shown = append(shown, after...)
+	} else {
+		view.earliest = earliestOf(shown, most)
+	}
+	if len(shown) > 0 {
+		view.latest = shown[len(shown)-1].Position
+	}
+	view.entries = entriesOf(view.ID, shown)
+	return nil
+}
+
+// earliestOf is the position of the first of entries, or 1 if there can be none before them. Positions
+// have gaps where old entries were removed.
+func earliestOf(events []task.Event, limit int) int64 {
+	if len(events) < limit {
+		return 1
+	}
+	return events[0].Position
+}
+
+// readAround reads what is known of a task besides its journal.
+func (p *Pages) readAround(ctx context.Context, v visit, view *taskView) (err error) {
+	if err := p.readItem(ctx, v, view); err != nil {
+		return err
+	}
+	if view.receipts, err = p.Store.ReceiptsOf(ctx, view.ID); err != nil {
+		return err
+	}
+	return p.readWork(ctx, view)
+}
+
+// readItem reads the item on the board and the pull requests about it, as far as the reader may see
+// them.
+func (p *Pages) readItem(ctx context.Context, v visit, view *taskView) error {
+	if p.Board == nil || view.Key.Forge != task.Board {
+		return nil
 	}
 	hands, err := p.person(ctx, v)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	found, err := hands.LinkedPulls(ctx, key)
-	if code := task.CodeOf(err); code == task.NotFound || code == task.Forbidden {
-		return nil, nil // the task can be read nevertheless
+	item, err := hands.Item(ctx, view.Key)
+	switch code := task.CodeOf(err); {
+	case code == task.NotFound || code == task.Forbidden:
+		return nil // the task can be read nevertheless
+	case err != nil:
+		return err
 	}
-	return found, err
-}
-
-// readTask reads a task and what its journal says about it as a whole.
-func (p *Pages) readTask(ctx context.Context, id task.ID) (view taskView, err error) {
-	view.steered = p.Steering != nil
-	if view.Task, err = p.Store.Task(ctx, id); err != nil {
-		return view, err
+	view.item, view.speaks = &item, v.operator()
+	if view.Key.Kind != task.Issue {
+		return nil
 	}
-	if view.last, err = p.Store.LastPosition(ctx, id); err != nil {
-		return view, err
-	}
-	events, err := p.Store.EventsOf(ctx, id, task.StateChanged, task.PhaseChanged, task.Planned, task.Prepared, task.SignalTaken, task.ModelUsed)
-	if err != nil {
-		return view, err
-	}
-	statuses := make(map[task.Phase]string)
-	for _, event := range events {
-		entry := journal.Read(event)
-		switch event.Kind {
-		case task.StateChanged:
-			view.moves = append(view.moves, entry)
-		case task.PhaseChanged:
-			if event.Generation == view.Generation {
-				statuses[entry.Phase] = entry.Status
-			}
-		case task.Planned:
-			view.plan = entry.Plan
-		case task.Prepared:
-			view.receipt = entry.Setup
-		case task.ModelUsed:
-			view.usage.add(entry)
-		case task.SignalTaken:
-			view.addComments(entry)
-		}
-	}
-	for _, phase := range task.Phases {
-		one := phaseView{phase, statuses[phase]}
-		if phase == view.Phase && view.State == task.Running {
-			one.status = "active"
-		}
-		view.phases = append(view.phases, one)
-	}
-	return view, nil
-}
-
-func (t *taskView) addComments(entry journal.Entry) {
-	if entry.Signal == nil {
-		return
-	}
-	for _, comment := range entry.Signal.Comments {
-		t.ledger = append(t.ledger, ledgerRow{comment, entry.At})
-	}
+	view.pulls, err = hands.LinkedPulls(ctx, view.Key)
+	return err
 }
 
 // showJournal is a piece of the journal that comes before what is on the page.
@@ -238,29 +196,48 @@ func (p *Pages) showJournal(r *http.Request, v visit) (templ.Component, error) {
 	if err != nil || before < 1 {
 		return nil, task.Errorf(task.Invalid, "before is not a position")
 	}
-	events, earliest, err := p.journalBefore(r.Context(), task.ID(r.PathValue("id")), before, olderPage)
+	id := task.ID(r.PathValue("id"))
+	events, err := p.Store.EventsBefore(r.Context(), id, before, olderPage)
 	if err != nil {
 		return nil, err
 	}
-	return journalSteps(v, stepsOf(v, events), earliest), nil
+	return journalEntries(v, entriesOf(id, events), earliestOf(events, olderPage)), nil
 }
 
-// journalBefore reads the last entries before a position, and the position of the first of them:
-// 1 if there are no earlier ones. Positions have gaps where old entries were removed.
-func (p *Pages) journalBefore(ctx context.Context, id task.ID, before int64, limit int) (events []task.Event, earliest int64, err error) {
-	events, err = p.Store.EventsBefore(ctx, id, before, limit)
-	if len(events) < limit {
-		return events, 1, err
+// showEntry is one entry whole: as a page, or as a part of one.
+func (p *Pages) showEntry(r *http.Request, v visit) (templ.Component, error) {
+	position, err := strconv.ParseInt(r.PathValue("position"), 10, 64)
+	if err != nil || position < 1 {
+		return nil, task.Errorf(task.NotFound, "there is no such entry")
 	}
-	return events, events[0].Position, err
+	of, err := p.Store.Task(r.Context(), task.ID(r.PathValue("id")))
+	if err != nil {
+		return nil, err
+	}
+	events, err := p.Store.EventsAfter(r.Context(), of.ID, position-1, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(events) == 0 || events[0].Position != position {
+		return nil, task.Errorf(task.NotFound, "there is no entry %d", position).WithHint("entries are removed when they are old")
+	}
+	entry := newEntryView(of.ID, journal.Read(events[0]))
+	entry.away, entry.open = false, true
+	if r.URL.Query().Has("part") {
+		return entryPart(v, entry), nil
+	}
+	return entryPage(v, of, entry), nil
 }
 
 // live is an entry of the journal on its way to a page.
 type live struct {
 	Kind   string `json:"kind"`
-	Begins bool   `json:"begins"`
 	Call   string `json:"call,omitempty"`
+	Output bool   `json:"output,omitempty"` // what a program wrote, to be added to what it wrote before
 	HTML   string `json:"html"`
+	// Now is the line about what the run does; nil if the entry says nothing of that, and empty if
+	// it does nothing any more.
+	Now *string `json:"now,omitempty"`
 }
 
 // followTask sends the journal as it grows.
@@ -285,6 +262,7 @@ func (p *Pages) followTask(w http.ResponseWriter, r *http.Request, v visit) {
 				return strconv.FormatInt(position, 10), err
 			}
 			for _, event := range events {
+				v.now = p.Now()
 				if err := p.sendEntry(r.Context(), v, to, event); err != nil {
 					return "", err
 				}
@@ -296,23 +274,33 @@ func (p *Pages) followTask(w http.ResponseWriter, r *http.Request, v visit) {
 
 func (p *Pages) sendEntry(ctx context.Context, v visit, to stream, event task.Event) error {
 	entry := journal.Read(event)
-	sent := live{Kind: string(entry.Kind), Begins: entry.Begins(), Call: entry.CallID()}
-	var html bytes.Buffer
-	var err error
-	switch {
-	case entry.Empty():
-	case sent.Begins:
-		err = stepCard(v, stepView{title: titleOf(v, entry), Step: journal.Step{Entries: []journal.Entry{entry}}, open: true}).Render(ctx, &html)
-	default:
-		err = entryCard(v, entry).Render(ctx, &html)
+	sent := live{Kind: string(entry.Kind), Call: entry.CallID(), Output: entry.IsOutput()}
+	if !entry.Empty() && entry.Kind != task.ModelUsed {
+		html, err := renderText(ctx, entryCard(v, newEntryView(event.Task, entry)))
+		if err != nil {
+			return err
+		}
+		sent.HTML = html
 	}
-	if err != nil {
-		return err
+	if activity, says := entry.Activity(); says {
+		html := ""
+		if now := newNow(entry, activity); now != nil {
+			var err error
+			if html, err = renderText(ctx, nowLine(v, *now)); err != nil {
+				return err
+			}
+		}
+		sent.Now = &html
 	}
-	sent.HTML = html.String()
 	data, err := json.Marshal(sent)
 	if err != nil {
 		return fmt.Errorf("write an entry: %w", err)
 	}
 	return to.send("entry", strconv.FormatInt(entry.Position, 10), string(data))
+}
+
+func renderText(ctx context.Context, component templ.Component) (string, error) {
+	var html bytes.Buffer
+	err := component.Render(ctx, &html)
+	return html.String(), err
 }

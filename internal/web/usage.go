@@ -1,18 +1,23 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/journal"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // usageView is what a task used of a model, over time.
 type usageView struct {
 	calls    []usagePoint
-	tokens   int64
-	cost     int64 // millionths
+	total    usageRow
+	phases   map[task.Phase]*usageRow
+	models   map[string]*usageRow
 	scripted bool
 }
 
@@ -27,11 +32,48 @@ func (u *usageView) add(entry journal.Entry) {
 	if used == nil {
 		return
 	}
-	point := usagePoint{entry.At, used.Tokens.Input + used.Tokens.Output, used.Cost}
-	u.calls = append(u.calls, point)
-	u.tokens += point.tokens
-	u.cost += point.cost
+	if u.phases == nil {
+		u.phases, u.models = make(map[task.Phase]*usageRow), make(map[string]*usageRow)
+	}
+	u.calls = append(u.calls, usagePoint{entry.At, used.Tokens.Input + used.Tokens.Output, used.Cost})
+	u.total.add(*used)
+	rowOf(u.phases, entry.Phase).add(*used)
+	rowOf(u.models, used.Model).add(*used)
 	u.scripted = u.scripted || used.Scripted
+}
+
+func rowOf[K comparable](rows map[K]*usageRow, key K) *usageRow {
+	if rows[key] == nil {
+		rows[key] = new(usageRow)
+	}
+	return rows[key]
+}
+
+// phaseRows are what each phase used, in their order.
+func (u *usageView) phaseRows(v visit) (rows []usageRow) {
+	for _, phase := range append(slices.Clone(task.Phases), "") {
+		if row := u.phases[phase]; row != nil {
+			row.name = v.t("cost.elsewhere")
+			if phase != "" {
+				row.name = v.t("phase." + string(phase))
+			}
+			rows = append(rows, *row)
+		}
+	}
+	return rows
+}
+
+// modelRows are what was used of each model, the dearest first.
+func (u *usageView) modelRows() (rows []usageRow) {
+	const most = 50 // an agent names them
+	for name, row := range u.models {
+		row.name = textfmt.Shorten(name, longestLabel)
+		rows = append(rows, *row)
+	}
+	slices.SortFunc(rows, func(a, b usageRow) int {
+		return cmp.Or(cmp.Compare(b.cost, a.cost), cmp.Compare(b.input+b.output, a.input+a.output), cmp.Compare(a.name, b.name))
+	})
+	return rows[:min(len(rows), most)]
 }
 
 // The chart, in its own units.
@@ -66,7 +108,7 @@ func (u *usageView) bars() []bar {
 
 // costLine is how the cost grows, as the points of a line.
 func (u *usageView) costLine() string {
-	if u.cost == 0 || len(u.calls) == 0 {
+	if u.total.cost == 0 || len(u.calls) == 0 {
 		return ""
 	}
 	var points []string
@@ -74,7 +116,7 @@ func (u *usageView) costLine() string {
 	for i, call := range u.calls {
 		sum += call.cost
 		x := float64(i+1) / float64(len(u.calls)) * chartWidth
-		points = append(points, fmt.Sprintf("%.1f,%.1f", x, chartHeight-float64(sum)/float64(u.cost)*(chartHeight-4)))
+		points = append(points, fmt.Sprintf("%.1f,%.1f", x, chartHeight-float64(sum)/float64(u.total.cost)*(chartHeight-4)))
 	}
 	return "0," + fmt.Sprint(chartHeight) + " " + strings.Join(points, " ")
 }

@@ -231,7 +231,7 @@ const warning = "warning"
 
 func (c *Comment) addNote(at time.Time, entry phase.Entry) {
 	text := inline(entry.Text, 500)
-	if text == "" {
+	if text == "" || entry.Status == phase.NoteOutput { // which is for those who watch the run
 		return
 	}
 	c.remember(at, text)

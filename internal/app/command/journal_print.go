@@ -85,6 +85,8 @@ func describe(entry journal.Entry) string {
 		return describeState(entry.StateChange)
 	case entry.Kind == task.PhaseChanged:
 		return entry.Phase.DisplayName() + ": " + entry.Status
+	case entry.IsOutput():
+		return entry.Text
 	case entry.Call != nil:
 		return describeCall(*entry.Call, entry.Result)
 	case entry.Usage != nil:

@@ -21,7 +21,7 @@ import (
 func newPages(p Program, c config.Config, f *connections, tasks *dispatch, reviews *review.Service) *web.Pages {
 	options := web.Options{
 		Store: f.store, Log: f.log, Now: p.Now, Version: Version(),
-		Board: f.board, Turns: tasks.turns, Needs: tasks.needs.List, Quiet: quietIn(c), Listen: tasks.notifier.ListenToJournal, Happened: tasks.notifier.Counts, Steering: steering{tasks.controller}, Reviews: reviews,
+		Board: f.board, Work: work{f.mirrors, f.store}, Linked: accounts{c, f.forges, f.changes}, Turns: tasks.turns, Needs: tasks.needs.List, Quiet: quietIn(c), Listen: tasks.notifier.ListenToJournal, Happened: tasks.notifier.Counts, Steering: steering{tasks.controller}, Reviews: reviews,
 		Provider: providerOf(c.OIDC, p.Now),
 		Settings: web.Settings{
 			Budget: web.Budget{

@@ -248,7 +248,7 @@ func watchWork(alice, bob *testkit.Window, model *stage) {
 	alice.Click(`#bot-card a[href^="/tasks/"]`)
 	alice.Sees(".phases li.active", "Execution")
 	alice.Sees("#plan .checklist li", "Fix add.sh")
-	alice.Sees("#receipt", "shell")
+	alice.Sees("#journal .entry-receipt", "shell")
 	alice.IsLive()
 	<-model.begun.given // it does not have the comment
 	bob.Fill(`#comment-form textarea`, storyComment)
@@ -256,6 +256,7 @@ func watchWork(alice, bob *testkit.Window, model *stage) {
 	bob.Sees("#conversation .comment", storyComment)
 	model.commented.give()
 	alice.Sees("#journal .entry", "look 1")
+	alice.Sees("#journal .comment.person", storyComment)
 	alice.Sees("#ledger li", "bob")
 	alice.Sees("#ledger .badge-ok", "taken up")
 	alice.Shot("story-1-comment-taken-up")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -58,6 +59,7 @@ type Done struct {
 	Call   llm.Call
 	Output Output
 	Result llm.Result
+	Took   time.Duration
 }
 
 // atOnce is how many read-only tools run at the same time.
@@ -109,11 +111,13 @@ func (b *Box) together(ctx context.Context, calls []llm.Call) ([]Done, error) {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
+			begun := time.Now()
 			output, err := b.one(ctx, call)
 			if err != nil {
 				output = interrupted
 			}
 			done[i], failures[i] = finished(call, output), err
+			done[i].Took = time.Since(begun)
 		})
 	}
 	group.Wait()

@@ -77,7 +77,7 @@ func execute(ctx context.Context, runner Runner, command Command, options RunOpt
 	if strings.TrimSpace(shown) == "" {
 		shown = "(no output)"
 	}
-	output := Output{Text: strings.TrimRight(shown, "\n"), Origin: "command output", Whole: whole, Failed: exit.Code != 0 || exit.TimedOut}
+	output := Output{Text: strings.TrimRight(shown, "\n"), Origin: "command output", Whole: whole, Failed: exit.Code != 0 || exit.TimedOut, Exit: &exit}
 	switch {
 	case exit.TimedOut:
 		output.Verdict = fmt.Sprintf("[stopped after %s: the time limit]", command.Timeout)

@@ -51,7 +51,7 @@ func Test(tests Tests, options RunOptions) Tool {
 		whole := collected.String()
 		return Output{
 			Text: Shorten(Printable(whole), options.Shown), Origin: "test output", Verdict: strings.TrimRight(verdict, "\n"),
-			Whole: whole + "\n" + verdict, Failed: failed,
+			Whole: whole + "\n" + verdict, Failed: failed, Exit: &now.Exit,
 		}, nil
 	})
 }

@@ -35,6 +35,8 @@ type Output struct {
 	Whole string
 	// Failed says that the model should see the output as an error.
 	Failed bool
+	// Exit is how the program ended that the tool ran; nil if it ran none.
+	Exit *Exit
 	// End says that the phase is over, with what the model has to say.
 	End *End
 }

@@ -3,7 +3,7 @@
 // Times are shown in the zone of the reader.
 const format = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
 function localTimes(root) {
-  for (const time of root.querySelectorAll("time[datetime]:not([data-local])")) {
+  for (const time of root.querySelectorAll("time[datetime]:not([data-local], [data-relative], [data-since])")) {
     const at = new Date(time.dateTime);
     if (!isNaN(at)) {
       time.title = time.textContent;
@@ -108,7 +108,7 @@ function replaceParts(html) {
 }
 // What the reader has opened stays open, and what is picked stays picked.
 function keepOpen(stale, fresh) {
-  const title = (details) => details.querySelector(":scope > summary")?.textContent.trim();
+  const title = (details) => details.dataset.file ?? details.querySelector(":scope > summary")?.textContent.trim();
   const open = new Set([...stale.querySelectorAll("details[open]:not(.menu, .confirm)")].map(title));
   for (const details of fresh.querySelectorAll("details")) {
     if (open.has(title(details))) details.open = true;
@@ -136,97 +136,9 @@ if (watched) {
   listen(watched.dataset.live, watched.dataset.since, { changed: () => refresh(watched.dataset.page ?? location.href) });
 }
 
-// The journal grows at its end, which stays in view until the reader scrolls up;
-// what is older is fetched when the reader gets there.
-const journal = document.querySelector("[data-journal]");
-if (journal) startJournal();
-
-function startJournal() {
-  const follow = journal.querySelector("[data-follow]");
-  const path = journal.dataset.journal;
-  const atEnd = () => journal.scrollHeight - journal.scrollTop - journal.clientHeight < 60;
-  let following = true;
-  let loading = false;
-  let parts = 0;
-
-  // Only a reader moves the journal up; it also moves when a step changes its
-  // height, and then the end is followed still. The scroll event of a busy page comes
-  // late, so whatever leads to the end looks first whether the reader has left it.
-  let top = 0;
-  let height = journal.clientHeight;
-  const resized = () => journal.clientHeight !== height; // see below
-  const left = () => !resized() && !atEnd() && journal.scrollTop < top;
-  const toEnd = () => {
-    journal.scrollTop = journal.scrollHeight;
-    top = journal.scrollTop;
-  };
-  journal.addEventListener("scroll", () => {
-    if (resized()) return;
-    if (atEnd()) following = true;
-    else if (left()) following = false;
-    top = journal.scrollTop;
-    if (following) follow.hidden = true;
-    if (journal.scrollTop < 300) older();
-  });
-  follow.addEventListener("click", () => {
-    following = true;
-    follow.hidden = true;
-    toEnd();
-  });
-
-  async function older() {
-    const first = journal.querySelector(".steps");
-    const before = Number(first.dataset.earliest);
-    if (loading || !(before > 1)) return;
-    loading = true;
-    try {
-      const answer = await fetch(`${path}/journal?before=${before}`);
-      if (!answer.ok) return;
-      const text = await answer.text();
-      const height = journal.scrollHeight;
-      first.insertAdjacentHTML("beforebegin", text);
-      localTimes(first.previousElementSibling);
-      if (!following) journal.scrollTop += journal.scrollHeight - height;
-    } catch {
-      // It is tried again at the next scroll.
-    } finally {
-      loading = false;
-    }
-  }
-
-  function add(data) {
-    const entry = JSON.parse(data);
-    if (entry.html) {
-      if (left()) following = false;
-      const steps = [...journal.querySelectorAll(".steps")].at(-1);
-      if (entry.call) journal.querySelector(`.entry[data-call="${CSS.escape(entry.call)}"][data-ended="false"]`)?.remove();
-      if (entry.begins || !steps.lastElementChild) {
-        const open = steps.lastElementChild;
-        if (following && open) open.open = false;
-        steps.insertAdjacentHTML("beforeend", entry.begins ? entry.html : `<details class="step" open><summary>…</summary><ol>${entry.html}</ol></details>`);
-      } else {
-        steps.lastElementChild.querySelector("ol").insertAdjacentHTML("beforeend", entry.html);
-      }
-      localTimes(steps.lastElementChild);
-      if (following) toEnd();
-      else follow.hidden = false;
-    }
-    if (["state", "phase", "plan", "receipt", "signal", "usage"].includes(entry.kind)) {
-      clearTimeout(parts);
-      parts = setTimeout(() => refresh(`${path}?parts`), 250);
-    }
-  }
-
-  const sizes = new ResizeObserver(() => {
-    if (left()) following = false;
-    height = journal.clientHeight;
-    if (following) toEnd();
-  });
-  sizes.observe(journal);
-  for (const steps of journal.querySelectorAll(".steps")) sizes.observe(steps);
-  toEnd();
-  listen(`${path}/live`, journal.dataset.last, { entry: add });
-}
+// The page of a task has a script of its own.
+const ofTask = document.querySelector("[data-task]");
+if (ofTask) import(ofTask.dataset.script).then((script) => script.start(ofTask, { listen, refresh, localTimes }));
 
 // A click on a section puts its name into the message, where the cursor is.
 const chat = document.querySelector("[data-chat]");

@@ -1,0 +1,189 @@
+// Makes the page of a task live: the journal grows, times pass, and what is long is fetched when it is
+// opened. Everything can be read without it.
+
+export function start(task, { listen, refresh, localTimes }) {
+  const path = task.dataset.task;
+  const journal = document.querySelector("[data-journal]");
+  const language = document.documentElement.lang;
+
+  // Times are shown as people say them; the exact one is the title.
+  const exact = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" });
+  const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" });
+  const units = [["day", 86400], ["hour", 3600], ["minute", 60]];
+  function showTimes() {
+    const now = Date.now();
+    for (const time of document.querySelectorAll("time[data-relative]")) {
+      const at = new Date(time.dateTime);
+      if (isNaN(at)) continue;
+      const seconds = Math.max(0, (now - at) / 1000);
+      const [unit, length] = units.find(([, length]) => seconds >= length) ?? ["second", 1];
+      const text = relative.format(unit === "second" ? 0 : -Math.floor(seconds / length), unit);
+      if (time.textContent !== text) time.textContent = text;
+      time.title = exact.format(at);
+    }
+  }
+  function countSeconds() {
+    for (const time of document.querySelectorAll("time[data-since]")) {
+      const seconds = Math.max(0, Math.floor((Date.now() - new Date(time.dateTime)) / 1000));
+      if (isNaN(seconds)) continue;
+      time.textContent = seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+    }
+  }
+  showTimes();
+  countSeconds();
+  setInterval(countSeconds, 1000);
+  setInterval(showTimes, 20000);
+
+  // What is too long for the page is fetched when it is opened.
+  async function load(place) {
+    if (place.dataset.loading) return;
+    place.dataset.loading = "true";
+    try {
+      const address = place.dataset.load;
+      const answer = await fetch(`${address}${address.includes("?") ? "&" : "?"}part`, { headers: { Accept: "text/html" } });
+      if (!answer.ok || answer.redirected) return;
+      const made = document.createElement("div");
+      made.innerHTML = await answer.text();
+      localTimes(made);
+      place.replaceWith(made);
+    } catch {
+      // The link is still there.
+    } finally {
+      delete place.dataset.loading;
+    }
+  }
+  document.addEventListener("toggle", (event) => {
+    if (!event.target.open) return;
+    for (const place of event.target.querySelectorAll("[data-load]")) {
+      if (place.closest("details") === event.target) load(place);
+    }
+  }, true);
+
+  // What is around the journal is fetched anew when an entry says that it has changed.
+  const around = ["state", "phase", "plan", "receipt", "signal", "usage", "saved"];
+  let parts = 0;
+  function changed(kind) {
+    if (!around.includes(kind)) return;
+    const address = new URL(location.href);
+    address.hash = "";
+    address.searchParams.set("parts", "");
+    clearTimeout(parts);
+    parts = setTimeout(async () => {
+      await refresh(address);
+      showTimes();
+    }, 250);
+  }
+  if (journal?.dataset.follows === "true") return startJournal();
+  listen(`${path}/live`, task.dataset.last, { entry: (data) => changed(JSON.parse(data).kind) });
+
+  // The journal grows at its end, which stays in view until the reader scrolls up;
+  // what is older is fetched when the reader gets there.
+  function startJournal() {
+    const follow = journal.querySelector("[data-follow]");
+    const place = journal.querySelector("[data-now-place]");
+    const atEnd = () => journal.scrollHeight - journal.scrollTop - journal.clientHeight < 60;
+    const wanted = /^#e\d+$/.test(location.hash) ? document.getElementById(location.hash.slice(1)) : null;
+    let following = !wanted;
+    let loading = false;
+
+    // Only a reader moves the journal up; it also moves when an entry changes its
+    // height, and then the end is followed still. The scroll event of a busy page comes
+    // late, so whatever leads to the end looks first whether the reader has left it.
+    let top = 0;
+    let height = journal.clientHeight;
+    const resized = () => journal.clientHeight !== height; // see below
+    const left = () => !resized() && !atEnd() && journal.scrollTop < top;
+    const toEnd = () => {
+      journal.scrollTop = journal.scrollHeight;
+      top = journal.scrollTop;
+    };
+    journal.addEventListener("scroll", () => {
+      if (resized()) return;
+      if (atEnd()) following = true;
+      else if (left()) following = false;
+      top = journal.scrollTop;
+      if (following) follow.hidden = true;
+      if (journal.scrollTop < 300) older();
+    });
+    // Who opens or closes something reads it.
+    journal.addEventListener("click", (event) => {
+      if (event.target.closest("summary") && !atEnd()) following = false;
+    });
+    follow.addEventListener("click", () => {
+      following = true;
+      follow.hidden = true;
+      toEnd();
+    });
+
+    async function older() {
+      const first = journal.querySelector(".steps");
+      const before = Number(first.dataset.earliest);
+      if (loading || !(before > 1)) return;
+      loading = true;
+      try {
+        const answer = await fetch(`${path}/journal?before=${before}`);
+        if (!answer.ok) return;
+        const text = await answer.text();
+        const height = journal.scrollHeight;
+        first.insertAdjacentHTML("beforebegin", text);
+        if (first.previousElementSibling.dataset.earliest === "1") journal.querySelector(".older")?.remove();
+        localTimes(first.previousElementSibling);
+        showTimes();
+        if (!following) journal.scrollTop += journal.scrollHeight - height;
+      } catch {
+        // It is tried again at the next scroll.
+      } finally {
+        loading = false;
+      }
+    }
+
+    // Output that goes on is added to what is there.
+    const longest = 256 * 1024;
+    function addOutput(list, html) {
+      const last = list.lastElementChild?.matches(".entry.output") ? list.lastElementChild.querySelector("pre") : null;
+      if (!last || last.textContent.length > longest) return false;
+      const made = document.createElement("template");
+      made.innerHTML = html;
+      const more = made.content.querySelector("pre");
+      if (!more) return false;
+      last.append(...more.childNodes);
+      last.scrollTop = last.scrollHeight;
+      return true;
+    }
+
+    function add(data) {
+      const entry = JSON.parse(data);
+      if (left()) following = false;
+      if (entry.html) {
+        const list = [...journal.querySelectorAll(".steps > ol")].at(-1);
+        if (entry.call) {
+          // The end of a call has all that there was of it before.
+          const id = CSS.escape(entry.call);
+          for (const old of journal.querySelectorAll(`.entry[data-call="${id}"][data-ended="false"], .entry[data-of="${id}"]`)) old.remove();
+        }
+        if (!entry.output || !addOutput(list, entry.html)) list.insertAdjacentHTML("beforeend", entry.html);
+        if (list.lastElementChild) localTimes(list.lastElementChild);
+        showTimes();
+        if (!following) follow.hidden = false;
+      }
+      if (entry.now !== undefined) {
+        place.innerHTML = entry.now;
+        countSeconds();
+      }
+      if (following) toEnd();
+      changed(entry.kind);
+    }
+
+    const sizes = new ResizeObserver(() => {
+      if (left()) following = false;
+      height = journal.clientHeight;
+      if (following) toEnd();
+    });
+    sizes.observe(journal);
+    for (const steps of journal.querySelectorAll(".steps")) sizes.observe(steps);
+    if (wanted) wanted.scrollIntoView({ block: "center" });
+    else toEnd();
+    top = journal.scrollTop;
+    listen(`${path}/live`, task.dataset.last, { entry: add });
+  }
+}

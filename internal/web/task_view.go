@@ -1,0 +1,349 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/journal"
+	"github.com/toryo-dev/toryo/internal/messages"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// The tabs of the page of a task. The first one has no name in addresses.
+const (
+	tabConversation = ""
+	tabChanges      = "changes"
+	tabChecks       = "checks"
+	tabCost         = "cost"
+)
+
+// taskTabs are the tabs in their order.
+var taskTabs = []string{tabConversation, tabChanges, tabChecks, tabCost}
+
+// taskView is a task with what its journal says.
+type taskView struct {
+	task.Task
+	tab      string
+	phases   []phaseView
+	plan     *journal.Plan
+	usage    usageView
+	setups   []setupView
+	verdicts []verdictView
+	receipts []store.Receipt
+	ledger   []ledgerRow
+	moves    []journal.Entry
+	pulls    []forge.LinkedPull // that are about the issue of the task
+	opened   []OpenedPull       // that its runs have opened
+	changes  *Changes           // nil if there are none, or if nobody knows
+	file     *taskFile          // the one that the reader has opened
+	item     *forge.Item        // nil if it cannot be read here
+	entries  []entryView
+	search   *searchView
+	now      *nowView // nil if no run is under way
+	question string   // that the run waits for an answer to
+	earliest int64    // the position of the first entry that is sent
+	latest   int64    // of the last one that is sent
+	last     int64    // of the last one that there is
+	saved    string   // the commit that was saved last
+	why      explanation
+	steered  bool     // buttons do something
+	speaks   bool     // the reader can write on the item
+	links    bool     // the reader can link an account to do that
+	account  string   // that the reader has linked
+}
+
+type phaseView struct {
+	phase   task.Phase
+	status  string
+	current bool
+}
+
+// ledgerRow is what became of a comment.
+type ledgerRow struct {
+	journal.Comment
+	at time.Time
+}
+
+// setupView is what environment set-up came to, and when.
+type setupView struct {
+	journal.Setup
+	at time.Time
+}
+
+// verdictView is what a verification came to, and when.
+type verdictView struct {
+	journal.Verdict
+	at time.Time
+}
+
+// nowView is what a run does at this moment.
+type nowView struct {
+	activity journal.Activity
+	object   string // the command or the tool
+	at       time.Time
+}
+
+func (t *taskView) path() string { return "/tasks/" + string(t.ID) }
+
+// tabPath is where a tab of the page is.
+func (t *taskView) tabPath(tab string) string {
+	if tab == tabConversation {
+		return t.path()
+	}
+	return t.path() + "?tab=" + tab
+}
+
+// setup is what the last set-up came to; nil if there was none.
+func (t *taskView) setup() *setupView {
+	if len(t.setups) == 0 {
+		return nil
+	}
+	return &t.setups[len(t.setups)-1]
+}
+
+// verdict is what the last verification came to; nil if there was none.
+func (t *taskView) verdict() *verdictView {
+	if len(t.verdicts) == 0 {
+		return nil
+	}
+	return &t.verdicts[len(t.verdicts)-1]
+}
+
+// hasResult reports whether there is something to show for the work.
+func (t *taskView) hasResult() bool {
+	return len(t.pulls)+len(t.opened)+len(t.verdicts) > 0 || t.changes != nil && len(t.changes.Files) > 0
+}
+
+// itemLink is where the item of a task can be read.
+func (t *taskView) itemLink() string { return itemLink(t.Task) }
+
+func itemLink(t task.Task) string {
+	if t.Key.Forge == task.Board {
+		return itemURL(t.Key)
+	}
+	return t.URL
+}
+
+// unwanted are the reasons for which the item wants no work any more: a run that is begun again is
+// stopped for the same reason.
+var unwanted = []task.Reason{
+	task.ReasonUnassigned, task.ReasonItemClosed, task.ReasonReviewNotNeeded, task.ReasonUnlabeled, task.ReasonDraft, task.ReasonChecksPassed,
+}
+
+// mayRetry reports whether a task that has ended can be begun again.
+func (t *taskView) mayRetry() bool {
+	return t.State.Terminal() && !slices.Contains(unwanted, t.Reason) && (t.item == nil || t.item.State == forge.Open)
+}
+
+// buttons are what can be done with the task in its state.
+func (t *taskView) buttons() []string {
+	switch {
+	case !t.steered:
+		return nil
+	case t.State == task.Running || t.State == task.Queued:
+		return []string{"pause", "stop"}
+	case t.AwaitsApproval() && t.plan != nil:
+		return []string{"approve", "stop"}
+	case t.AwaitsApproval():
+		return []string{"stop"} // nobody can have read the plan
+	case t.State == task.Paused:
+		return []string{"resume", "stop"}
+	case t.mayRetry():
+		return []string{"retry"}
+	default:
+		return nil
+	}
+}
+
+// consequence says what a button does to the task in its state.
+func (t *taskView) consequence(v visit, button string) string {
+	switch {
+	case button == "approve":
+		return v.t("task.approve_sure", t.plan.Revision)
+	case button == "pause" && t.State == task.Queued:
+		return v.t("task.pause_queued")
+	case button == "stop" && t.State != task.Running:
+		return v.t("task.stop_idle")
+	case button == "retry" && t.State == task.Done:
+		return v.t("task.retry_done")
+	default:
+		return v.t("task." + button + "_sure")
+	}
+}
+
+// speaker is who a comment is by that the reader writes here.
+func (t *taskView) speaker(v visit) string {
+	if t.account != "" {
+		return t.account
+	}
+	return v.user.Login
+}
+
+// readTask reads a task and what its journal says about it as a whole.
+func (p *Pages) readTask(ctx context.Context, id task.ID) (view taskView, err error) {
+	view.steered = p.Steering != nil
+	if view.Task, err = p.Store.Task(ctx, id); err != nil {
+		return view, err
+	}
+	if view.last, err = p.Store.LastPosition(ctx, id); err != nil {
+		return view, err
+	}
+	events, err := p.Store.EventsOf(ctx, id, task.StateChanged, task.PhaseChanged, task.Planned, task.Prepared, task.SignalTaken, task.ModelUsed, task.Saved)
+	if err != nil {
+		return view, err
+	}
+	progress := newProgress(view.Task)
+	for _, event := range events {
+		entry := journal.Read(event)
+		if event.Kind == task.PhaseChanged {
+			progress.add(entry)
+		}
+		view.add(entry)
+	}
+	view.phases = progress.phases()
+	return view, nil
+}
+
+// add takes in an entry.
+func (t *taskView) add(entry journal.Entry) {
+	switch entry.Kind {
+	case task.StateChanged:
+		t.moves = append(t.moves, entry)
+	case task.PhaseChanged:
+		if verdict, is := entry.Verdict(); is {
+			t.verdicts = append(t.verdicts, verdictView{verdict, entry.At})
+		}
+	case task.Planned:
+		t.plan = entry.Plan
+	case task.Prepared:
+		if entry.Setup != nil {
+			t.setups = append(t.setups, setupView{*entry.Setup, entry.At})
+		}
+	case task.ModelUsed:
+		t.usage.add(entry)
+	case task.SignalTaken:
+		t.addComments(entry)
+	case task.Saved:
+		t.saved = entry.Commit
+	default:
+	}
+}
+
+func (t *taskView) addComments(entry journal.Entry) {
+	if entry.Signal == nil {
+		return
+	}
+	for _, comment := range entry.Signal.Comments {
+		t.ledger = append(t.ledger, ledgerRow{comment, entry.At})
+	}
+}
+
+// progress is how far the work has come since the task was assigned. A run that goes on after a
+// pause or a loss has another generation, and goes on in the phase that the one before was in.
+type progress struct {
+	of       task.Task
+	statuses map[task.Phase]string
+	furthest int // the last phase that was begun, by its place
+}
+
+func newProgress(of task.Task) *progress {
+	return &progress{of: of, statuses: make(map[task.Phase]string), furthest: -1}
+}
+
+func (p *progress) add(entry journal.Entry) {
+	at := slices.Index(task.Phases, entry.Phase)
+	if entry.Generation < p.of.FirstGeneration || at < 0 {
+		return
+	}
+	if entry.Status == task.PhaseActive && entry.Phase != task.Reflection {
+		// What comes after it is done again.
+		for _, later := range task.Phases[at+1:] {
+			delete(p.statuses, later)
+		}
+		p.furthest = at
+	}
+	p.furthest = max(p.furthest, at)
+	p.statuses[entry.Phase] = entry.Status
+}
+
+// halted is what a phase is called in which the work stands still, by the state of the task.
+var halted = map[task.State]string{
+	task.Queued: "waiting", task.Paused: "paused", task.Stopped: "stopped", task.Failed: "failed", task.Done: "completed",
+}
+
+// phases are the phases with how far each is. A review goes through some of them only.
+func (p *progress) phases() (views []phaseView) {
+	current := -1
+	for i, phase := range task.Phases {
+		status := p.statuses[phase]
+		if status == task.PhaseActive {
+			if current = i; p.of.State != task.Running {
+				status = halted[p.of.State]
+			}
+		}
+		if status == "" && i < p.furthest {
+			status = "skipped"
+		}
+		views = append(views, phaseView{phase: phase, status: status})
+	}
+	if current >= 0 && p.of.State.Active() {
+		views[current].current = true
+	}
+	if p.of.Type == task.Review {
+		views = slices.DeleteFunc(views, func(one phaseView) bool { return one.status == "" || one.status == "skipped" })
+	}
+	return views
+}
+
+// nowOf is what the run does, by its last entries.
+func nowOf(of task.Task, events []task.Event) *nowView {
+	if of.State != task.Running {
+		return nil
+	}
+	for _, event := range slices.Backward(events) {
+		entry := journal.Read(event)
+		if event.Generation != of.Generation {
+			return nil
+		}
+		if activity, says := entry.Activity(); says {
+			return newNow(entry, activity)
+		}
+	}
+	return nil
+}
+
+// newNow is what the run does after an entry; nil if it does nothing.
+func newNow(entry journal.Entry, activity journal.Activity) *nowView {
+	if activity == journal.Halted {
+		return nil
+	}
+	now := nowView{activity: activity, at: entry.At}
+	if entry.Kind == task.ToolCalled && entry.Call != nil && activity == journal.Calling {
+		if in := argumentsOf(entry.Call); in.Command != "" && entry.Call.Name != "edit" {
+			now.object = oneLabel(in.Command)
+		} else {
+			now.object = oneLabel(entry.Call.Name)
+		}
+	}
+	return &now
+}
+
+// questionOf is what the run asks, if the task waits for an answer: what people were told last.
+func questionOf(of task.Task, events []task.Event) string {
+	if !of.AwaitsPeople() || of.AwaitsApproval() {
+		return ""
+	}
+	for _, event := range slices.Backward(events) {
+		if event.Kind != task.NoteTaken {
+			continue
+		}
+		if entry := journal.Read(event); strings.HasPrefix(entry.Name, "question-") {
+			return entry.Text
+		}
+	}
+	return ""
+}
