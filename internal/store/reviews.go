@@ -46,9 +46,15 @@ type Review struct {
 // ReviewFilter narrows a listing. Zero fields do not narrow.
 type ReviewFilter struct {
 	Owner string
-	Pull  task.Key
-	After string // only what comes after the review with this id
-	Limit int    // 0 means all
+	// Reader is someone who may read them: the owner, or a person with whom they are
+	// shared. With Pulls, reviews of pull requests are among them too, which all may read.
+	Reader string
+	Pulls  bool
+	Pull   task.Key
+	After  string // only what comes after the review with this id
+	Before string // only what comes before it
+	Newest bool   // newest first
+	Limit  int    // 0 means all
 }
 
 // Reviews keeps reviews.

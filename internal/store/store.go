@@ -41,6 +41,8 @@ type Store interface {
 	Agents
 	Backlogs
 	Users
+	People
+	Shares
 	Sessions
 	Audit
 	Retention

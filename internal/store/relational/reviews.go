@@ -141,8 +141,28 @@ func (s *Store) ListReviews(ctx context.Context, filter store.ReviewFilter) ([]s
 	if filter.After != "" {
 		where.add(`id > ?`, filter.After)
 	}
-	query, args := limited(`SELECT `+reviewColumns+` FROM reviews`+where.text()+` ORDER BY id`, where.args, filter.Limit)
+	if filter.Before != "" {
+		where.add(`id < ?`, filter.Before)
+	}
+	addReader(&where, filter)
+	order := ` ORDER BY id`
+	if filter.Newest {
+		order += ` DESC`
+	}
+	query, args := limited(`SELECT `+reviewColumns+` FROM reviews`+where.text()+order, where.args, filter.Limit)
 	return all(ctx, s, scanReview, query, args...)
+}
+
+// addReader asks for what someone may read.
+func addReader(where *conditions, filter store.ReviewFilter) {
+	if filter.Reader == "" {
+		return
+	}
+	readable := `owner = ? OR id IN (SELECT review FROM review_shares WHERE folded IN ('', ?))`
+	if filter.Pulls {
+		readable += ` OR pull <> ''`
+	}
+	where.add(`(`+readable+`)`, filter.Reader, assigneeMark.fold(filter.Reader))
 }
 
 // Verdicts implements store.Reviews.

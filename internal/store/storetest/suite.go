@@ -51,6 +51,7 @@ func Run(t *testing.T, fresh Fresh) {
 		"Agents":      agentChecks,
 		"Backlogs":    backlogChecks,
 		"Users":       userChecks,
+		"People":      peopleChecks,
 		"Retention":   retentionChecks,
 		"Values":      valueChecks,
 	}
