@@ -56,6 +56,15 @@ func (s *Service) SharedWith(ctx context.Context, who, id string) ([]string, err
 	return s.Store.SharesOf(ctx, id)
 }
 
+// Readable returns every review that the caller may read, those of pull requests among
+// them, oldest first.
+func (s *Service) Readable(ctx context.Context, who string) ([]store.Review, error) {
+	if err := named(who); err != nil {
+		return nil, err
+	}
+	return s.Store.ListReviews(ctx, store.ReviewFilter{Reader: who, Pulls: true})
+}
+
 // own returns a review of the caller's own.
 func (s *Service) own(ctx context.Context, who, id string) (store.Review, error) {
 	found, err := s.Review(ctx, who, id)
