@@ -142,17 +142,11 @@ func typed(c *cobra.Command) bool {
 
 // printProblem says why there is no answer.
 func (o *chat) printProblem(err error, kept bool) {
-	text := err.Error()
-	if coded, found := task.AsError(err); found {
-		text = coded.Message
-		if coded.Hint != "" {
-			text += "; " + coded.Hint
-		}
-	}
+	text := "toryo: " + strings.Map(cli.Visible, strings.ReplaceAll(err.Error(), "\n", "; "))
 	if kept {
 		text += " (" + again + " sends it once more)"
 	}
-	fmt.Fprintln(o.Stderr, textfmt.Plain(text))
+	fmt.Fprintln(o.Stderr, text)
 }
 
 // thread is the conversation that is named, or the last one of the caller about the review

@@ -87,8 +87,8 @@ func (f *paperFiles) bind(c *cobra.Command) {
 	c.Flags().StringVar(&f.answer, "answer", "", "`FILE` with the answer, in sections marked $$[N] at the start of a line")
 }
 
-// read returns the question and the answer. An official question is kept, so that
-// it has an id.
+// read returns the question and the answer. An official question is kept together with the
+// review.
 func (f *paperFiles) read(ctx context.Context, service *review.Service) (store.Question, string, error) {
 	if (f.question == "") == (f.questionID == "") || f.answer == "" {
 		return store.Question{}, "", task.Errorf(task.Usage, "the question or the answer is missing").WithHint("give --answer, and either --question or --question-id")
@@ -113,11 +113,7 @@ func (f *paperFiles) read(ctx context.Context, service *review.Service) (store.Q
 			return store.Question{}, "", err
 		}
 	}
-	if f.purpose == "" && f.grading == "" {
-		return question, answer, nil
-	}
-	question, err = service.AddQuestion(ctx, question)
-	return question, answer, err
+	return question, answer, nil
 }
 
 func readText(file string) (string, error) {
@@ -157,18 +153,11 @@ func (o *onReviews) importReview(ctx context.Context, service *review.Service, w
 	if err != nil {
 		return err
 	}
-	if _, err := judge.ParseJudgement([]byte(text)); err != nil {
-		return err // before a question is kept for nothing
-	}
 	question, answer, err := files.read(ctx, service)
 	if err != nil {
 		return err
 	}
-	record := store.Review{QuestionID: question.ID, AnswerText: answer, Judgement: json.RawMessage(text)}
-	if question.ID == "" {
-		record.CustomQuestionText = question.Text
-	}
-	stored, err := service.AddReview(ctx, who, record)
+	stored, err := service.AddReviewOf(ctx, who, question, store.Review{AnswerText: answer, Judgement: json.RawMessage(text)})
 	if err != nil {
 		return err
 	}
