@@ -27,11 +27,13 @@ const (
 	styleAsset  = "style.css"
 	scriptAsset = "pages.js"
 	iconAsset   = "icon.svg"
+	// reviewsAsset is the script of the pages about reviews, besides that of all pages.
+	reviewsAsset = "reviews.js"
 )
 
 var assets = sync.OnceValue(func() map[string]asset {
 	all := make(map[string]asset)
-	for _, name := range []string{styleAsset, scriptAsset, iconAsset} {
+	for _, name := range []string{styleAsset, scriptAsset, iconAsset, reviewsAsset} {
 		content, err := assetFiles.ReadFile("assets/" + name)
 		if err != nil {
 			panic("an embedded asset is missing: " + name)
