@@ -254,11 +254,12 @@ func (view *reviewView) compose(v visit, asked map[string][]string) {
 		return 0
 	}
 	text := ""
+	named, quoted := number("section"), number("quote")
 	for _, section := range view.sections {
-		switch section.Number {
-		case number("section"):
-			text = sectionName(section.Number)
-		case number("quote"):
+		switch {
+		case named > 0 && section.Number == named:
+			text = sectionName(named)
+		case quoted > 0 && section.Number == quoted:
 			text = sectionQuote(v, section)
 		}
 	}

@@ -65,7 +65,8 @@ function startChat() {
     const text = mark.dataset.cite;
     const there = placeOf(text);
     if (there >= 0) {
-      input.setSelectionRange(there, there + text.length);
+      const end = Math.min(there + text.length + 1, input.value.length);
+      input.setSelectionRange(end, end);
     } else {
       const at = input.selectionStart;
       const before = input.value.slice(0, at);
