@@ -14,11 +14,11 @@ import (
 // tokenFor makes an account and a token of another name that acts for it.
 func (h chatHouse) tokenFor(login, name string) {
 	h.t.Helper()
-	accounts := access.Accounts{Store: h.database, Now: time.Now}
+	accounts := access.Accounts{Store: h.store, Now: time.Now}
 	must(h.t, accounts.Create(h.t.Context(), login, access.Operator, ""))
-	user, err := h.database.User(h.t.Context(), login)
+	user, err := h.store.User(h.t.Context(), login)
 	must(h.t, err)
-	h.tokens[name], err = access.Tokens{Store: h.database, Now: time.Now}.CreateFor(h.t.Context(), access.Operator, name, user)
+	h.tokens[name], err = access.Tokens{Store: h.store, Now: time.Now}.CreateFor(h.t.Context(), access.Operator, name, user)
 	must(h.t, err)
 }
 
@@ -46,9 +46,11 @@ func TestOnePersonWithManyTokens(t *testing.T) {
 		if me := ask[wire.Me](h, 200, "alice", get, "/v1/me", nil); me.Person != "" {
 			t.Errorf("a token of nobody's is of %+v", me)
 		}
-		entries, err := h.database.ListAudit(t.Context(), "", 0)
+		entries, err := h.store.ListAudit(t.Context(), "", 0)
 		must(t, err)
-		if !slices.ContainsFunc(entries, func(e store.AuditEntry) bool { return e.Actor == "Carol (token laptop)" && e.Action == "api.add-review" }) {
+		if !slices.ContainsFunc(entries, func(e store.AuditEntry) bool {
+			return e.Actor == "Carol (token laptop)" && e.Action == "api.add-review"
+		}) {
 			t.Errorf("the audit log has %+v", entries)
 		}
 	})

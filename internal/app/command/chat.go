@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -105,22 +106,29 @@ func (o *chat) talk(c *cobra.Command, service *review.Service, who string, threa
 	lines := bufio.NewScanner(c.InOrStdin())
 	lines.Buffer(nil, 1<<20)
 	fmt.Fprint(o.Stderr, "> ")
-	unanswered, failed := "", 0
+	unanswered, failed := "", 0 // the last one without an answer, and how many there are
 	for lines.Scan() {
 		message := review.Message{Content: lines.Text()}
-		if strings.TrimSpace(lines.Text()) == again && unanswered != "" {
+		switch text := strings.TrimSpace(lines.Text()); {
+		case text == again && unanswered != "":
 			message = review.Message{Repeat: unanswered}
+			failed--
+		case text == again:
+			fmt.Fprintln(o.Stderr, "every message has an answer")
+			fallthrough
+		case text == "":
+			fmt.Fprint(o.Stderr, "> ")
+			continue
 		}
-		if strings.TrimSpace(lines.Text()) != "" {
-			asked, err := o.send(c.Context(), service, who, thread, message)
-			if c.Context().Err() != nil {
-				return err
-			}
+		asked, err := o.send(c.Context(), service, who, thread, message)
+		if c.Context().Err() != nil {
+			return err
+		}
+		if err != nil {
+			unanswered, failed = cmp.Or(asked, message.Repeat), failed+1
+			o.printProblem(err, unanswered != "")
+		} else {
 			unanswered = ""
-			if err != nil {
-				unanswered, failed = asked, failed+1
-				o.printProblem(err, asked != "")
-			}
 		}
 		fmt.Fprint(o.Stderr, "> ")
 	}
