@@ -91,6 +91,11 @@ type reviewRow struct {
 
 func (row reviewRow) ofPull() bool { return row.Pull != (task.Key{}) }
 
+// others reports whether the review belongs to somebody else, who has shared it.
+func (row reviewRow) others(v visit) bool {
+	return !row.ofPull() && !task.SameLogin(row.Owner, v.user.Login)
+}
+
 func (p *Pages) showReviews(r *http.Request, v visit) (templ.Component, error) {
 	found, err := p.Store.ListReviews(r.Context(), store.ReviewFilter{
 		Reader: v.user.Login, Pulls: true, Newest: true, Before: r.URL.Query().Get("before"), Limit: reviewsOnPage + 1,
@@ -229,7 +234,7 @@ func (view *reviewView) choose(ctx context.Context, reviews *review.Service, who
 
 // owned reports whether the review is one of the reader's, who may change it.
 func (view *reviewView) owned(v visit) bool {
-	return !view.ofPull() && task.SameLogin(view.Owner, v.user.Login) && v.operator()
+	return !view.ofPull() && !view.others(v) && v.operator()
 }
 
 // talks reports whether the thread that is shown is one in which the reader can speak. If

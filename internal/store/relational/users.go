@@ -80,6 +80,9 @@ func (s *Store) RemoveUser(ctx context.Context, login string) error {
 		if err != nil {
 			return 0, err
 		}
+		if _, err := q.exec(ctx, `DELETE FROM review_shares WHERE folded = ?`, folded); err != nil {
+			return 0, err
+		}
 		return q.exec(ctx, `DELETE FROM users WHERE folded = ?`, folded)
 	})
 }

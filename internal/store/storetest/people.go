@@ -10,7 +10,7 @@ import (
 var peopleChecks = []check{
 	{"a user of a machine is a person", machineUsers},
 	{"what the name of a machine's user owns goes to the person", giveReviews},
-	{"a removed user's tokens are revoked", removedUsersTokens},
+	{"a removed user has neither tokens nor what was shared", removedUsersTokens},
 	{"a review is shared with people, or with everyone", shareReview},
 	{"reviews are listed by who may read them", readableReviews},
 }
@@ -59,6 +59,8 @@ func removedUsersTokens(t *testing.T, s store.Store) {
 	token := func(name, person string) store.Token {
 		return got[store.Token](t)(s.AddToken(t.Context(), store.Token{Name: name, Person: person, Hash: []byte(name)}))
 	}
+	one := got[store.Review](t)(s.AddReview(t.Context(), store.Review{Owner: "bob"}))
+	must(t, s.ShareReview(t.Context(), one.ID, "alice", noon))
 	hers, his, nobodys := token("laptop", "Alice"), token("phone", "bob"), token("ci", "")
 	equal(t, got[store.Token](t)(s.TokenByHash(t.Context(), hers.Hash)).Person, "Alice")
 	must(t, s.RemoveUser(t.Context(), "alice"))
@@ -70,6 +72,7 @@ func removedUsersTokens(t *testing.T, s store.Store) {
 			t.Errorf("the token %s was revoked at %s", now.Name, now.RevokedAt)
 		}
 	}
+	equal(t, got[bool](t)(s.MayRead(t.Context(), one.ID, "alice")), false)
 }
 
 func shareReview(t *testing.T, s store.Store) {
