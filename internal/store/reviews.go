@@ -54,6 +54,7 @@ type ReviewFilter struct {
 	After  string // only what comes after the review with this id
 	Before string // only what comes before it
 	Newest bool   // newest first
+	Brief  bool   // without answers and judgements, which are large
 	Limit  int    // 0 means all
 }
 

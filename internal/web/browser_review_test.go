@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"mime/multipart"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -353,5 +355,59 @@ func TestWhatIsPutIntoAMessage(t *testing.T) {
 		if _, page := h.visitor(t, "alice").get("/reviews/" + one.ID + "?" + query); !strings.Contains(page, ">"+want+"</textarea>") {
 			t.Errorf("with %s the box has not %q", query, want)
 		}
+	}
+}
+
+// A long answer and a long conversation are shown in parts: the page stays small, and every
+// section can be reached.
+func TestLongReview(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, withReviews(t))
+	var answer strings.Builder
+	for n := 1; n <= 300; n++ {
+		fmt.Fprintf(&answer, "$$[%d] file%d.go\n@@ -1,9 +1,9 @@\n%s", n, n, strings.Repeat("-old < line\n+new < line 日本語の行\n", 20))
+	}
+	one := h.review(t, "alice", answer.String())
+	thread, err := h.pages.Reviews.AddThread(t.Context(), "alice", one.ID, "en")
+	must(t, err)
+	for i := range 30 {
+		h.ask(t, "alice", thread.ID, fmt.Sprintf("question %d. %s", i, strings.Repeat("and more ", 200)))
+	}
+	alice := h.visitor(t, "alice")
+	small := func(path string) string {
+		t.Helper()
+		status, page := alice.get(path)
+		if status != http.StatusOK || len(page) > 300_000 {
+			t.Errorf("%s answers %d with %d bytes", path, status, len(page))
+		}
+		return page
+	}
+	page := small("/reviews/" + one.ID)
+	if !strings.Contains(page, `id="section-1"`) || strings.Contains(page, `id="section-299"`) || strings.Contains(page, "question 5.") || !strings.Contains(page, "question 29.") {
+		t.Error("the first page has not what it should have")
+	}
+	if all := small("/reviews/" + one.ID + "?from=299"); !strings.Contains(all, `id="section-299"`) || strings.Contains(all, `id="section-1"`) {
+		t.Error("the page of section 299 has not what it should have")
+	}
+	if _, all := alice.get("/reviews/" + one.ID + "?earlier=1"); !strings.Contains(all, "question 5.") {
+		t.Error("earlier messages are not there")
+	}
+	// From page to page one sees every section once, and comes back.
+	seen := 0
+	next := regexp.MustCompile(`href="(\?from=[0-9]+)[^"]*">Next sections`)
+	for path := "?"; ; {
+		page := small("/reviews/" + one.ID + path)
+		seen += strings.Count(page, `id="section-`)
+		link := next.FindStringSubmatch(page)
+		if link == nil {
+			if !strings.Contains(page, "Previous sections") {
+				t.Error("the last page does not lead back")
+			}
+			break
+		}
+		path = link[1]
+	}
+	if seen != 300 {
+		t.Errorf("%d sections were seen", seen)
 	}
 }

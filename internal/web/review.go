@@ -98,7 +98,7 @@ func (row reviewRow) others(v visit) bool {
 
 func (p *Pages) showReviews(r *http.Request, v visit) (templ.Component, error) {
 	found, err := p.Store.ListReviews(r.Context(), store.ReviewFilter{
-		Reader: v.user.Login, Pulls: true, Newest: true, Before: r.URL.Query().Get("before"), Limit: reviewsOnPage + 1,
+		Reader: v.user.Login, Pulls: true, Newest: true, Brief: true, Before: r.URL.Query().Get("before"), Limit: reviewsOnPage + 1,
 	})
 	if err != nil {
 		return nil, err
@@ -129,11 +129,13 @@ type reviewView struct {
 	threads   []store.Thread
 	thread    *store.Thread // the one that is shown
 	said      []review.Said
-	draft     string        // what stands in the box for the next message
-	again     string        // the message without an answer that the draft is
-	shared    []string      // with whom, if it is the reader's
-	people    []string      // with whom else it can be shared
-	language  task.Language // of the conversation, or of the one that would begin
+	earlier   int             // how many messages before them are not shown
+	shown     []judge.Section // those on this page
+	draft     string          // what stands in the box for the next message
+	again     string          // the message without an answer that the draft is
+	shared    []string        // with whom, if it is the reader's
+	people    []string        // with whom else it can be shared
+	language  task.Language   // of the conversation, or of the one that would begin
 }
 
 func (p *Pages) showReview(r *http.Request, v visit) (templ.Component, error) {
@@ -172,6 +174,7 @@ func (p *Pages) showReview(r *http.Request, v visit) (templ.Component, error) {
 		return nil, err
 	}
 	view.compose(v, r.URL.Query())
+	view.shorten(r.URL.Query())
 	return reviewPage(v, view), nil
 }
 
@@ -276,13 +279,9 @@ func (view *reviewView) compose(v visit, asked map[string][]string) {
 	}
 }
 
-// here is an address of the page of the review, with the same conversation.
+// here is the page with something put into the message.
 func (view *reviewView) here(name string, number int) templ.SafeURL {
-	address := "?" + name + "=" + strconv.Itoa(number)
-	if view.thread != nil {
-		address += "&thread=" + view.thread.ID
-	}
-	return templ.SafeURL(address + "#chat-form")
+	return view.page(name, number, "chat-form")
 }
 
 func sectionName(number int) string { return "§" + strconv.Itoa(number) }

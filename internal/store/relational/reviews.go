@@ -39,7 +39,10 @@ func (s *Store) ListQuestions(ctx context.Context) ([]store.Question, error) {
 	return all(ctx, s, scanQuestion, `SELECT `+questionColumns+` FROM questions ORDER BY id`)
 }
 
-const reviewColumns = `id, owner, question, custom_question, answer, judgement, pull, head_commit, verdict, created_at`
+const (
+	reviewColumns = `id, owner, question, custom_question, answer, judgement, pull, head_commit, verdict, created_at`
+	briefColumns  = `id, owner, question, custom_question, '', '', pull, head_commit, verdict, created_at`
+)
 
 func scanReview(r row) (x store.Review, err error) {
 	var question sql.NullString
@@ -149,7 +152,11 @@ func (s *Store) ListReviews(ctx context.Context, filter store.ReviewFilter) ([]s
 	if filter.Newest {
 		order += ` DESC`
 	}
-	query, args := limited(`SELECT `+reviewColumns+` FROM reviews`+where.text()+order, where.args, filter.Limit)
+	columns := reviewColumns
+	if filter.Brief {
+		columns = briefColumns
+	}
+	query, args := limited(`SELECT `+columns+` FROM reviews`+where.text()+order, where.args, filter.Limit)
 	return all(ctx, s, scanReview, query, args...)
 }
 

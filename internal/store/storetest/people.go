@@ -114,6 +114,10 @@ func readableReviews(t *testing.T, s store.Store) {
 	equal(t, list(store.ReviewFilter{Reader: "bob", Pulls: true}), []string{own, shared, ofPull})
 	equal(t, list(store.ReviewFilter{Reader: "bob", Pulls: true, Newest: true, Limit: 2}), []string{ofPull, shared})
 	equal(t, list(store.ReviewFilter{Reader: "bob", Pulls: true, Newest: true, Before: shared}), []string{own})
+	if brief := got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{Pull: pull.Pull, Brief: true})); len(brief) != 1 ||
+		brief[0].AnswerText != "" || len(brief[0].Judgement) > 0 || brief[0].CustomQuestionText != pull.CustomQuestionText {
+		t.Errorf("in brief it is %+v", brief)
+	}
 	must(t, s.ShareReview(t.Context(), other, store.Everyone, noon))
 	equal(t, list(store.ReviewFilter{Reader: "bob", After: own}), []string{other, shared})
 	equal(t, list(store.ReviewFilter{Reader: "carol"}), []string{other})

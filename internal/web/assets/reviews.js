@@ -3,6 +3,9 @@
 
 const { localTimes } = globalThis.toryo;
 
+// longestQuote is how many letters of a section are put into a message.
+const longestQuote = 200;
+
 // readEvents reads server-sent events from the answer to a request.
 async function readEvents(body, handle) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
@@ -47,6 +50,17 @@ async function whatIsWrong(answer) {
   return parts.join(": ");
 }
 
+// A section that an answer cites may be on another page of a long answer.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest('a[href^="#section-"]');
+  if (!link || document.getElementById(link.hash.slice(1))) return;
+  event.preventDefault();
+  const there = new URL(location.href);
+  there.searchParams.set("from", link.hash.slice("#section-".length));
+  there.hash = link.hash;
+  location.assign(there);
+});
+
 const chat = document.querySelector("[data-chat]");
 if (chat) startChat();
 
@@ -59,10 +73,10 @@ function startChat() {
 
   // A click on a section or a remark puts it into the message, where the cursor is, once.
   document.addEventListener("click", (event) => {
-    const mark = event.target.closest("[data-cite]");
+    const mark = event.target.closest("[data-cite], [data-quote]");
     if (!mark) return;
     event.preventDefault();
-    const text = mark.dataset.cite;
+    const text = mark.dataset.cite ?? quoteOf(mark.closest(".section"));
     const there = placeOf(text);
     if (there >= 0) {
       const end = Math.min(there + text.length + 1, input.value.length);
@@ -76,6 +90,13 @@ function startChat() {
     input.focus();
     show(input);
   });
+  // A section is quoted by its beginning.
+  function quoteOf(section) {
+    const letters = [...section.querySelector(".text, .code").textContent.trim().replace(/\s+/g, " ")];
+    const text = letters.length > longestQuote ? letters.slice(0, longestQuote - 1).join("") + "…" : letters.join("");
+    const name = section.querySelector("[data-cite]").dataset.cite;
+    return chat.dataset.quoted.replace("{section}", () => name).replace("{text}", () => text);
+  }
   // §1 is not in §12.
   function placeOf(text) {
     for (let at = input.value.indexOf(text); at >= 0; at = input.value.indexOf(text, at + 1)) {
