@@ -87,6 +87,10 @@ func TestNewReview(t *testing.T) {
 	if typed := get[string](alice, `document.querySelector("#chat-form textarea").value`); typed != "purpose of the question " {
 		t.Errorf("the message is %q", typed)
 	}
+	alice.Click(`#chat-form [data-submit]`)
+	alice.Sees("#messages .message.assistant .text", "It is in §2")
+	alice.Open(get[string](alice, `document.querySelector("#messages .assistant a[href$='/sent']").getAttribute("href")`))
+	alice.Sees("main pre", "It is about hinges.")
 	// The question is there for other answers.
 	alice.Open("/reviews/new")
 	alice.Sees("select[name=question_id] option", "How is a gate fixed?")

@@ -168,10 +168,9 @@ func (p *Pages) showReview(r *http.Request, v visit) (templ.Component, error) {
 	if err := p.readShares(ctx, v, &view); err != nil {
 		return nil, err
 	}
+	view.language = p.Reviews.Language.Of(view.judgement.Overall, view.question.Text, found.AnswerText)
 	if view.talks() {
 		view.language = task.Language(view.thread.Language)
-	} else if view.language, err = p.Reviews.LanguageOf(ctx, found); err != nil {
-		return nil, err
 	}
 	view.compose(v, r.URL.Query())
 	view.shorten(r.URL.Query())
