@@ -50,6 +50,8 @@ type ReviewFilter struct {
 	// shared. With Pulls, reviews of pull requests are among them too, which all may read.
 	Reader string
 	Pulls  bool
+	Kind   string // DocumentReviews or PullReviews
+	Text   string // in the question, or in the name of the pull request
 	Pull   task.Key
 	After  string // only what comes after the review with this id
 	Before string // only what comes before it
@@ -57,6 +59,12 @@ type ReviewFilter struct {
 	Brief  bool   // without answers and judgements, which are large
 	Limit  int    // 0 means all
 }
+
+// The kinds of reviews.
+const (
+	DocumentReviews = "documents"
+	PullReviews     = "pulls"
+)
 
 // Reviews keeps reviews.
 type Reviews interface {

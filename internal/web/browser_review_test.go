@@ -415,3 +415,34 @@ func TestLongReview(t *testing.T) {
 		t.Errorf("%d sections were seen", seen)
 	}
 }
+
+// The list is read page by page, and searched.
+func TestListOfReviews(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, withReviews(t))
+	for i := range reviewsOnPage + 5 {
+		_, err := h.pages.Reviews.AddReview(t.Context(), "alice", store.Review{CustomQuestionText: fmt.Sprintf("Question %d of them", i), AnswerText: "$$[1] x", Judgement: []byte(`{}`)})
+		must(t, err)
+	}
+	h.pullReview(t, task.Key{Forge: task.Gitea, Repository: "team/app", Kind: task.Pull, Number: 7})
+	alice := h.visitor(t, "alice")
+	rows := func(path string) (int, string) {
+		t.Helper()
+		_, page := alice.get(path)
+		return strings.Count(page, `class="title" href="/reviews/`), page
+	}
+	n, page := rows("/reviews")
+	if n != reviewsOnPage {
+		t.Errorf("the first page has %d reviews", n)
+	}
+	_, rest, _ := strings.Cut(page, `href="/reviews?before=`)
+	older, _, _ := strings.Cut(rest, `"`)
+	if n, page := rows("/reviews?before=" + older); n != 6 || strings.Contains(page, "Older reviews") {
+		t.Errorf("the second page has %d reviews", n)
+	}
+	for query, want := range map[string]int{"q=Question+12": 1, "q=question": reviewsOnPage, "q=nothing+such": 0, "type=pulls": 1, "type=pulls&q=gate": 1, "type=documents&q=gate": 0} {
+		if n, _ := rows("/reviews?" + query); n != want {
+			t.Errorf("%s finds %d reviews, want %d", query, n, want)
+		}
+	}
+}

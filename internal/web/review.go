@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,26 +97,45 @@ func (row reviewRow) others(v visit) bool {
 	return !row.ofPull() && !task.SameLogin(row.Owner, v.user.Login)
 }
 
+// reviewList is a page of the list.
+type reviewList struct {
+	rows       []reviewRow
+	text, kind string // what is looked for
+	more       bool
+}
+
+// older is where the list goes on.
+func (l reviewList) older() templ.SafeURL {
+	query := url.Values{"before": {l.rows[len(l.rows)-1].ID}}
+	for name, value := range map[string]string{"q": l.text, "type": l.kind} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return templ.SafeURL("/reviews?" + query.Encode())
+}
+
 func (p *Pages) showReviews(r *http.Request, v visit) (templ.Component, error) {
+	query := r.URL.Query()
+	list := reviewList{text: strings.TrimSpace(query.Get("q")), kind: query.Get("type")}
 	found, err := p.Store.ListReviews(r.Context(), store.ReviewFilter{
-		Reader: v.user.Login, Pulls: true, Newest: true, Brief: true, Before: r.URL.Query().Get("before"), Limit: reviewsOnPage + 1,
+		Reader: v.user.Login, Pulls: true, Newest: true, Brief: true, Kind: list.kind, Text: list.text,
+		Before: query.Get("before"), Limit: reviewsOnPage + 1,
 	})
 	if err != nil {
 		return nil, err
 	}
-	more := len(found) > reviewsOnPage
-	if more {
+	if list.more = len(found) > reviewsOnPage; list.more {
 		found = found[:reviewsOnPage]
 	}
-	var rows []reviewRow
 	for _, one := range found {
 		question, err := p.Reviews.QuestionOf(r.Context(), one)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, reviewRow{one, firstLine(question.Text)})
+		list.rows = append(list.rows, reviewRow{one, firstLine(question.Text)})
 	}
-	return reviewsPage(v, rows, more), nil
+	return reviewsPage(v, list), nil
 }
 
 // reviewView is a review with what was said about it.

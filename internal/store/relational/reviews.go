@@ -148,6 +148,13 @@ func (s *Store) ListReviews(ctx context.Context, filter store.ReviewFilter) ([]s
 		where.add(`id < ?`, filter.Before)
 	}
 	addReader(&where, filter)
+	addReviewText(&where, filter.Text)
+	switch filter.Kind {
+	case store.DocumentReviews:
+		where.add(`pull = ''`)
+	case store.PullReviews:
+		where.add(`pull <> ''`)
+	}
 	order := ` ORDER BY id`
 	if filter.Newest {
 		order += ` DESC`
@@ -170,6 +177,17 @@ func addReader(where *conditions, filter store.ReviewFilter) {
 		readable += ` OR pull <> ''`
 	}
 	where.add(`(`+readable+`)`, filter.Reader, assigneeMark.fold(filter.Reader))
+}
+
+// addReviewText asks for a text in the question or in the name of the pull request. Of the
+// letters only A to Z are the same in both cases, in every database.
+func addReviewText(where *conditions, text string) {
+	if text == "" {
+		return
+	}
+	pattern := "%" + likeEscaper.Replace(text) + "%"
+	where.add(`(LOWER(custom_question) LIKE LOWER(?) ESCAPE '!' OR LOWER(pull) LIKE LOWER(?) ESCAPE '!'
+		OR question IN (SELECT id FROM questions WHERE LOWER(body) LIKE LOWER(?) ESCAPE '!'))`, pattern, pattern, pattern)
 }
 
 // Verdicts implements store.Reviews.
