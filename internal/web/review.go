@@ -115,12 +115,20 @@ func (l reviewList) older() templ.SafeURL {
 	return templ.SafeURL("/reviews?" + query.Encode())
 }
 
+// searched is a text from an address as it can be looked for: no database takes every
+// sequence of bytes, or a pattern of any length.
+func searched(text string) string {
+	const longest = 200
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, ""), "\x00", "")
+	return strings.TrimSpace(textfmt.Shorten(text, longest))
+}
+
 func (p *Pages) showReviews(r *http.Request, v visit) (templ.Component, error) {
 	query := r.URL.Query()
-	list := reviewList{text: strings.TrimSpace(query.Get("q")), kind: query.Get("type")}
+	list := reviewList{text: searched(query.Get("q")), kind: query.Get("type")}
 	found, err := p.Store.ListReviews(r.Context(), store.ReviewFilter{
 		Reader: v.user.Login, Pulls: true, Newest: true, Brief: true, Kind: list.kind, Text: list.text,
-		Before: query.Get("before"), Limit: reviewsOnPage + 1,
+		Before: searched(query.Get("before")), Limit: reviewsOnPage + 1,
 	})
 	if err != nil {
 		return nil, err
