@@ -326,7 +326,7 @@ func (s *Service) Thread(ctx context.Context, who, id string) (store.Thread, err
 		return store.Thread{}, err
 	}
 	may, err := s.mayRead(ctx, record, who) // it may have been shared once
-	if err == nil && (!may || !holds(found, who)) {
+	if err == nil && (!may || !isIn(found, who)) {
 		err = task.Errorf(task.NotFound, "there is no thread %q", id)
 	}
 	if err != nil {
@@ -335,8 +335,8 @@ func (s *Service) Thread(ctx context.Context, who, id string) (store.Thread, err
 	return found, nil
 }
 
-// holds reports whether a thread is the caller's, or that of the people on the forge.
-func holds(t store.Thread, who string) bool {
+// isIn reports whether a thread is the caller's, or that of the people on the forge.
+func isIn(t store.Thread, who string) bool {
 	return who != "" && (t.Owner == "" || task.SameLogin(t.Owner, who))
 }
 
@@ -352,7 +352,7 @@ func (s *Service) Threads(ctx context.Context, who, reviewID string) ([]store.Th
 	}
 	var visible []store.Thread
 	for _, thread := range found {
-		if holds(thread, who) || thread.Owner == "" {
+		if isIn(thread, who) || thread.Owner == "" {
 			visible = append(visible, thread)
 		}
 	}
