@@ -256,7 +256,7 @@ func (s *Service) Review(ctx context.Context, who, id string) (store.Review, err
 	return found, nil
 }
 
-func mine(r store.Review, who string) bool { return who != "" && task.SameLogin(r.Owner, who) }
+func mine(r store.Review, who string) bool { return who != "" && r.Owner == who }
 func ofPull(r store.Review) bool           { return r.Pull != (task.Key{}) }
 
 // History returns the caller's own reviews and those that are shared with the caller,
@@ -337,7 +337,7 @@ func (s *Service) Thread(ctx context.Context, who, id string) (store.Thread, err
 
 // isIn reports whether a thread is the caller's, or that of the people on the forge.
 func isIn(t store.Thread, who string) bool {
-	return who != "" && (t.Owner == "" || task.SameLogin(t.Owner, who))
+	return who != "" && (t.Owner == "" || t.Owner == who)
 }
 
 // Threads returns the caller's threads about a review, and that of the people on

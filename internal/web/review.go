@@ -94,7 +94,7 @@ func (row reviewRow) ofPull() bool { return row.Pull != (task.Key{}) }
 
 // others reports whether the review belongs to somebody else, who has shared it.
 func (row reviewRow) others(v visit) bool {
-	return !row.ofPull() && !task.SameLogin(row.Owner, v.user.Login)
+	return !row.ofPull() && row.Owner != v.user.Login
 }
 
 // reviewList is a page of the list.

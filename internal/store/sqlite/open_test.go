@@ -360,6 +360,9 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 	}
 	raw(t, path, `ALTER TABLE tasks DROP COLUMN trimmed`)
 	raw(t, path, `ALTER TABLE tasks DROP COLUMN kept_until`)
+	raw(t, path, `DROP TABLE machine_users`)
+	raw(t, path, `DROP TABLE review_shares`)
+	raw(t, path, `ALTER TABLE tokens DROP COLUMN person`)
 	raw(t, path, `DELETE FROM toryo_schema WHERE version_id >= 13`)
 	s = opened(t, path)
 	defer closed(t, s)
