@@ -66,11 +66,10 @@ func withReviews(t testing.TB) with {
 		if !both {
 			t.Fatal("the database of the pages is not one for reviews")
 		}
+		model := script.NewModel(parsed, llm.Endpoint{ContextLength: 100_000, MaxTokens: 1000})
 		service := review.New(review.Options{
 			Store: database, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-			Model: func(review.Purpose) (llm.Model, error) {
-				return script.NewModel(parsed, llm.Endpoint{ContextLength: 100_000, MaxTokens: 1000}), nil
-			},
+			Model: func(review.Purpose) (llm.Model, error) { return model, nil },
 		})
 		t.Cleanup(service.Stop)
 		o.Reviews = service
@@ -127,7 +126,7 @@ func TestAttacksInReviewsAreText(t *testing.T) {
 		alice.Open(path)
 		alice.harmless(path, scripts)
 	}
-	alice.Open("/reviews/" + one.ID)
+	alice.Open("/reviews/" + one.ID + "?earlier=1")
 	if n := get[int](alice, `document.querySelectorAll("#messages .message.assistant").length`); n != len(attacks) {
 		t.Errorf("%d answers are shown", n)
 	}

@@ -161,11 +161,13 @@ function startChat() {
     // What was said stays in the box, unless something else is there by now.
     if (!input.value.trim()) input.value = said;
     messages.querySelector("[data-wrong]")?.remove();
-    draft.className = "failure";
-    draft.dataset.wrong = "";
-    draft.setAttribute("role", "alert");
-    draft.textContent = asked ? `${chat.dataset.unanswered} ${problem}` : problem;
-    show(draft);
+    const wrong = document.createElement("p");
+    wrong.className = "failure";
+    wrong.dataset.wrong = "";
+    wrong.setAttribute("role", "alert");
+    wrong.textContent = asked ? `${chat.dataset.unanswered} ${problem}` : problem;
+    draft.replaceWith(wrong);
+    show(wrong);
   }
 
   // goOn says where the conversation is, which may have begun with the message.
