@@ -247,7 +247,10 @@ function startMaking() {
     failure.hidden = false;
     failure.scrollIntoView({ block: "center" });
   });
-  // Whoever pastes an assessment wants it used.
+  // Whoever has an assessment is shown where it goes, and whoever pastes one wants it used.
+  making.addEventListener("change", (event) => {
+    if (event.target.name === "judge" && event.target.value === "json") making.elements.judgement.closest("details").open = true;
+  });
   for (const name of ["judgement", "judgement_file"]) {
     making.elements[name].addEventListener("change", (event) => {
       if (event.target.value) making.elements.judge.value = "json";
