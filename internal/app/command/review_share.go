@@ -17,14 +17,14 @@ func reviewShareCommand(p site.Program, back bool) *cobra.Command {
 	o := onReviews{Program: p}
 	everyone := false
 	c := &cobra.Command{
-		Use:   "share REVIEW [LOGIN...]",
+		Use:   "share REVIEW [LOGIN]...",
 		Short: "Let people read one of your reviews and talk about it; without a name, list who may",
 		Long: `Let people read one of your reviews and talk about it. Conversations stay with those who
 hold them. Without --everyone and without a name, print with whom it is shared.`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	if back {
-		c.Use, c.Short, c.Long = "unshare REVIEW [LOGIN...]", "Take back what toryo review share has allowed", ""
+		c.Use, c.Short, c.Long = "unshare REVIEW [LOGIN]...", "Take back what toryo review share has allowed", ""
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		with := args[1:]
