@@ -21,6 +21,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // pullReview makes a review of a pull request, as a review task does.
@@ -252,9 +253,16 @@ func TestSharedReview(t *testing.T) {
 	if status, _ := bob.get(page); status != http.StatusNotFound {
 		t.Fatalf("bob gets %d", status)
 	}
+	alice.Run("take a phone", chromedp.EmulateViewport(390, 850))
 	alice.Open(page)
-	alice.Click("#share > summary")
+	for _, menu := range []string{`.confirm:has(form[action$="/delete"])`, "#share"} {
+		alice.Click(menu + " > summary")
+		if !get[bool](alice, `(() => { const r = document.querySelector(`+testkit.Quoted(menu+" > .confirm-body")+`).getBoundingClientRect(); return r.width > 200 && r.left >= 0 && r.right <= innerWidth; })()`) {
+			t.Errorf("what %s opens is cut off", menu)
+		}
+	}
 	alice.Accessible("the form that shares")
+	alice.Shot("review-share-narrow")
 	alice.Run("choose bob", chromedp.SetValue(`#share select[name=person]`, "bob", chromedp.ByQuery))
 	alice.Click(`#share form[action$="/share"] button`)
 	alice.Sees("#share > summary", "Shared (1)")
