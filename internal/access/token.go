@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -40,12 +41,26 @@ type Tokens struct {
 // Create makes a token and returns it in the clear, which is the only time that
 // it can be seen.
 func (t Tokens) Create(ctx context.Context, role Role, name string) (string, error) {
+	return t.create(ctx, role, name, "")
+}
+
+// CreateFor makes a token that acts for a person. It is known by the person's login unless
+// it has a name.
+func (t Tokens) CreateFor(ctx context.Context, role Role, name string, person store.User) (string, error) {
+	if err := CheckTokenFor(role, person); err != nil {
+		return "", err
+	}
+	return t.create(ctx, role, cmp.Or(name, person.Login), person.Login)
+}
+
+func (t Tokens) create(ctx context.Context, role Role, name, person string) (string, error) {
 	if _, err := ParseRole(string(role)); err != nil {
 		return "", err
 	}
 	secret := NewSecret()
 	_, err := t.Store.AddToken(ctx, store.Token{
 		Name:      name,
+		Person:    person,
 		Role:      string(role),
 		Hash:      Hash(secret),
 		CreatedAt: t.Now(),

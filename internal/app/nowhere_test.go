@@ -111,7 +111,7 @@ func TestCommandsThatBeginAnInstallation(t *testing.T) {
 			if name == "folder" {
 				folder = "data"
 			}
-			words := append([]string{"token", "create", "--role", "viewer"}, test.flags...)
+			words := append([]string{"token", "create", "--role", "viewer", "--name", "laptop"}, test.flags...)
 			code, token, said := toryo(t, []string{test.environ}, words...)
 			here, err := os.Getwd()
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/toryo-dev/toryo/internal/review/judge"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // CitationState says what came of checking a citation.
@@ -51,6 +52,18 @@ var (
 func Citations(answer string) []Citation {
 	var found []Citation
 	seen := map[Citation]bool{}
+	for _, citation := range everyCitation(answer) {
+		if !seen[citation] {
+			seen[citation] = true
+			found = append(found, citation)
+		}
+	}
+	return found
+}
+
+// everyCitation returns what an answer cites in order, as often as it does.
+func everyCitation(answer string) []Citation {
+	var found []Citation
 	free := 0 // where what may be quoted before a citation begins
 	for _, at := range citationPattern.FindAllStringSubmatchIndex(answer, -1) {
 		citation, ok := citationAt(answer, at)
@@ -65,13 +78,52 @@ func Citations(answer string) []Citation {
 			citation.Quote = quoted(answer[free:at[0]], before)
 		}
 		free = max(free, next)
-		if !seen[citation] {
-			seen[citation] = true
-			found = append(found, citation)
-		}
+		found = append(found, citation)
 	}
 	return found
 }
+
+// Mark is a section that a text names, and whether what is said there is true. The state
+// is empty for one that was not checked.
+type Mark struct {
+	Section int
+	State   CitationState
+}
+
+// Marks returns the sections that an answer names, in order and as often as it does, each
+// with the state of that very citation: §1 with the words that stand there is true, also if
+// it is cited once more with words that do not.
+func Marks(answer string, cited []Citation) []Mark {
+	type place struct {
+		section int
+		quote   string
+	}
+	states := map[place]CitationState{}
+	for _, one := range cited {
+		if one.Section > 0 {
+			states[place{one.Section, one.Quote}] = one.State
+		}
+	}
+	var marks []Mark
+	for _, one := range everyCitation(answer) {
+		if one.Path == "" {
+			marks = append(marks, Mark{one.Section, states[place{one.Section, one.Quote}]})
+		}
+	}
+	return marks
+}
+
+// Shown is a citation as people are told of it: with the words that are not there, since
+// the same place may be cited with others that are.
+func (c Citation) Shown() string {
+	if c.State != Misquoted || c.Quote == "" {
+		return c.Text
+	}
+	return c.Text + "「" + textfmt.Shorten(textfmt.OneLine(c.Quote), maxShownQuote) + "」"
+}
+
+// maxShownQuote is how many letters of a quotation are shown beside the answer that has it.
+const maxShownQuote = 60
 
 func citationAt(answer string, at []int) (Citation, bool) {
 	part := func(n int) string {

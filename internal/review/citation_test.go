@@ -36,6 +36,27 @@ func TestCitationsOfDocuments(t *testing.T) {
 	}
 }
 
+// What is said about one citation of a section is not said about another one.
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	sections := []judge.Section{{Number: 1, Text: "Oil the gate."}}
+	answer := `§1 "Oil the gate", not §1 "Paint it". See §1, §2 and gate.go:1@0123, and §1 "Oil the gate".`
+	want := []review.Mark{
+		{Section: 1, State: review.Confirmed}, {Section: 1, State: review.Misquoted}, {Section: 1, State: review.Confirmed},
+		{Section: 2, State: review.Missing}, {Section: 1, State: review.Confirmed},
+	}
+	cited := review.CheckCitations(answer, sections, "")
+	if diff := cmp.Diff(want, review.Marks(answer, cited)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if shown := cited[1].Shown(); shown != "§1「Paint it」" {
+		t.Errorf("the wrong one is shown as %s", shown)
+	}
+	if diff := cmp.Diff([]review.Mark{{Section: 1}}, review.Marks("§1", nil)); diff != "" {
+		t.Errorf("what was not checked (-want +got):\n%s", diff)
+	}
+}
+
 const patch = `diff --git a/src/gate.go b/src/gate.go
 --- a/src/gate.go
 +++ b/src/gate.go

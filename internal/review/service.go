@@ -22,6 +22,8 @@ type Store interface {
 	store.Reviews
 	store.Threads
 	store.Turns
+	store.Shares
+	User(ctx context.Context, login string) (store.User, error)
 }
 
 // Purpose says what a model is for.
@@ -66,7 +68,8 @@ type Options struct {
 // number of goroutines. It has to be stopped.
 //
 // Reviews and threads belong to who made them, and to everyone else they do not
-// exist. Reviews of pull requests are there for all to see, and so are the threads
+// exist, unless a review is shared: then others can read it, and have threads of their
+// own about it. Reviews of pull requests are there for all to see, and so are the threads
 // of the people on the forge; but these are spoken in on the forge only.
 type Service struct {
 	Options
@@ -153,13 +156,20 @@ func (s *Service) AddQuestion(ctx context.Context, q store.Question) (store.Ques
 	if strings.TrimSpace(q.Text) == "" {
 		return store.Question{}, task.Errorf(task.Invalid, "a question needs a text")
 	}
-	for what, text := range map[string]string{"question": q.Text, "purpose": q.PurposeText, "grading impression": q.GradingImpressionText} {
-		if err := bounded(what, text, maxText); err != nil {
-			return store.Question{}, err
-		}
+	if err := checkQuestion(q); err != nil {
+		return store.Question{}, err
 	}
 	q.CreatedAt = s.Now()
 	return s.Store.AddQuestion(ctx, q)
+}
+
+func checkQuestion(q store.Question) error {
+	for what, text := range map[string]string{"question": q.Text, "purpose": q.PurposeText, "grading impression": q.GradingImpressionText} {
+		if err := bounded(what, text, maxText); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Questions returns all questions. They are nobody's own.
@@ -236,7 +246,11 @@ func (s *Service) Review(ctx context.Context, who, id string) (store.Review, err
 	if err != nil {
 		return store.Review{}, err
 	}
-	if !mine(found, who) && !ofPull(found) {
+	may, err := s.mayRead(ctx, found, who)
+	if err != nil {
+		return store.Review{}, err
+	}
+	if !may {
 		return store.Review{}, task.Errorf(task.NotFound, "there is no review %q", id)
 	}
 	return found, nil
@@ -245,12 +259,13 @@ func (s *Service) Review(ctx context.Context, who, id string) (store.Review, err
 func mine(r store.Review, who string) bool { return who != "" && r.Owner == who }
 func ofPull(r store.Review) bool           { return r.Pull != (task.Key{}) }
 
-// History returns the caller's own reviews, oldest first.
+// History returns the caller's own reviews and those that are shared with the caller,
+// oldest first.
 func (s *Service) History(ctx context.Context, who, after string, limit int) ([]store.Review, error) {
 	if err := named(who); err != nil {
 		return nil, err
 	}
-	return s.Store.ListReviews(ctx, store.ReviewFilter{Owner: who, After: after, Limit: limit})
+	return s.Store.ListReviews(ctx, store.ReviewFilter{Reader: who, After: after, Limit: limit})
 }
 
 // ReviewsOfPull returns the reviews of a pull request, oldest first.
@@ -264,12 +279,8 @@ func (s *Service) ReviewsOfPull(ctx context.Context, pull task.Key) ([]store.Rev
 // DeleteReview removes a review of the caller's own with its threads. Those of
 // pull requests stay: the forge has them too.
 func (s *Service) DeleteReview(ctx context.Context, who, id string) error {
-	found, err := s.Review(ctx, who, id)
-	if err != nil {
+	if _, err := s.own(ctx, who, id); err != nil {
 		return err
-	}
-	if !mine(found, who) {
-		return task.Errorf(task.Forbidden, "a review of a pull request stays as long as the forge has it")
 	}
 	return s.Store.DeleteReview(ctx, id)
 }
@@ -307,13 +318,26 @@ func (s *Service) languageOf(ctx context.Context, r store.Review) (task.Language
 // Thread returns a thread that the caller may see.
 func (s *Service) Thread(ctx context.Context, who, id string) (store.Thread, error) {
 	found, err := s.Store.Thread(ctx, id)
-	if err == nil && found.Owner != who && found.Owner != "" || err == nil && who == "" {
+	if err != nil {
+		return store.Thread{}, err
+	}
+	record, err := s.Store.Review(ctx, found.ReviewID)
+	if err != nil {
+		return store.Thread{}, err
+	}
+	may, err := s.mayRead(ctx, record, who) // it may have been shared once
+	if err == nil && (!may || !isIn(found, who)) {
 		err = task.Errorf(task.NotFound, "there is no thread %q", id)
 	}
 	if err != nil {
 		return store.Thread{}, err
 	}
 	return found, nil
+}
+
+// isIn reports whether a thread is the caller's, or that of the people on the forge.
+func isIn(t store.Thread, who string) bool {
+	return who != "" && (t.Owner == "" || t.Owner == who)
 }
 
 // Threads returns the caller's threads about a review, and that of the people on
@@ -328,7 +352,7 @@ func (s *Service) Threads(ctx context.Context, who, reviewID string) ([]store.Th
 	}
 	var visible []store.Thread
 	for _, thread := range found {
-		if thread.Owner == who || thread.Owner == "" {
+		if isIn(thread, who) || thread.Owner == "" {
 			visible = append(visible, thread)
 		}
 	}
@@ -407,9 +431,5 @@ func (s *Service) Judge(ctx context.Context, who string, question store.Question
 	if err != nil {
 		return store.Review{}, err
 	}
-	record := store.Review{QuestionID: question.ID, AnswerText: paper.Answer, Judgement: judged.JSON}
-	if question.ID == "" {
-		record.CustomQuestionText = question.Text
-	}
-	return s.AddReview(ctx, who, record)
+	return s.AddReviewOf(ctx, who, question, store.Review{AnswerText: paper.Answer, Judgement: judged.JSON})
 }

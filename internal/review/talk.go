@@ -157,8 +157,8 @@ func (s *Service) Sent(ctx context.Context, who, threadID, answerID string) (giv
 func withUnconfirmed(answer string, cited []Citation, language string) string {
 	var wrong []string
 	for _, citation := range cited {
-		if citation.State != Confirmed && !slices.Contains(wrong, citation.Text) {
-			wrong = append(wrong, citation.Text)
+		if shown := citation.Shown(); citation.State != Confirmed && !slices.Contains(wrong, shown) {
+			wrong = append(wrong, shown)
 		}
 	}
 	if len(wrong) == 0 {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -21,7 +22,7 @@ const boardPath = "/api/board/repositories"
 type (
 	// ByActor is part of the input of every operation on the board.
 	ByActor struct {
-		As string `header:"X-Toryo-As" doc:"Who acts: a login on the board. Only for administrators; others act as their token's name"`
+		As string `header:"X-Toryo-As" doc:"Who acts: a login on the board. Only for administrators; others act as the person of their token, or as its name"`
 	}
 	// InRepository is part of the input of operations in a repository.
 	InRepository struct {
@@ -87,7 +88,7 @@ func (a boardAPI) actor(ctx context.Context, named string) (string, error) {
 	if named != "" {
 		return a.named(ctx, named, token)
 	}
-	login, ok := a.board.LoginOf(token.Name)
+	login, ok := a.board.LoginOf(cmp.Or(token.Person, token.Name))
 	if !ok {
 		login = "token-" + token.ID[max(0, len(token.ID)-12):]
 	}

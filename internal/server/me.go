@@ -20,6 +20,11 @@ func (s *Server) registerMe() {
 		Summary:     "Who the token belongs to",
 	}, func(ctx context.Context, _ *struct{}) (*meOutput, error) {
 		token := caller(ctx)
-		return &meOutput{wire.Me{Name: token.Name, Role: token.Role, Version: s.version}}, nil
+		me := wire.Me{Name: token.Name, Role: token.Role, Version: s.version}
+		person, err := access.People{Store: s.store}.OfToken(ctx, token)
+		if person.Account {
+			me.Person = person.Login
+		}
+		return &meOutput{me}, err
 	})
 }

@@ -32,7 +32,7 @@ func register[Input, Output any](s *Server, role access.Role, operation huma.Ope
 		}
 		if noted {
 			made := callOf(ctx)
-			err = s.audit.Do(ctx, "token "+made.token.Name, "api."+operation.OperationID, made.subject, do)
+			err = s.audit.Do(ctx, actorOf(made.token), "api."+operation.OperationID, made.subject, do)
 		} else {
 			err = do()
 		}
@@ -58,6 +58,21 @@ func callOf(ctx context.Context) calling {
 
 // caller is the token of the request, which the middleware has checked.
 func caller(ctx context.Context) store.Token { return callOf(ctx).token }
+
+// person is who makes the request: the account that the token acts for, or else the name
+// of the token.
+func (s *Server) person(ctx context.Context) (string, error) {
+	person, err := access.People{Store: s.store}.OfToken(ctx, caller(ctx))
+	return person.Login, err
+}
+
+// actorOf is who acts with a token, for the audit log.
+func actorOf(token store.Token) string {
+	if token.Person == "" {
+		return "token " + token.Name
+	}
+	return token.Person + " (token " + token.Name + ")"
+}
 
 // subjectOf is what a request is about: its path, and as whom it is made.
 func subjectOf(ctx huma.Context) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -16,8 +17,8 @@ import (
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
-// reviews shows reviews and the chat about them. Who asks is the name of the token:
-// what belongs to another name does not exist for it.
+// reviews shows reviews and the chat about them. Who asks is the person for whom the token
+// acts: what belongs to others, and is not shared, does not exist for it.
 type reviews struct {
 	server  *Server
 	service *review.Service
@@ -39,6 +40,11 @@ type (
 		After string `query:"after" doc:"Only what comes after the review with this id"`
 		Limit int    `query:"limit" default:"100" minimum:"1" maximum:"1000"`
 	}
+	sharesInput struct {
+		ID   string `path:"id"`
+		Body wire.Shares
+	}
+	sharesOutput  struct{ Body wire.Shares }
 	reviewOutput  struct{ Body wire.Review }
 	reviewsOutput struct{ Body wire.ReviewEntries }
 )
@@ -59,7 +65,7 @@ func (s *Server) registerReviews(service *review.Service) {
 		OperationID: "add-review", Method: http.MethodPost, Path: "/v1/reviews", Summary: "Keep a review of a document", DefaultStatus: http.StatusCreated, Errors: unknown,
 	}, r.addReview)
 	register(s, access.Viewer, huma.Operation{
-		OperationID: "list-reviews", Method: http.MethodGet, Path: "/v1/reviews", Summary: "Your reviews, or those of a pull request, oldest first",
+		OperationID: "list-reviews", Method: http.MethodGet, Path: "/v1/reviews", Summary: "Your reviews and those that are shared with you, or those of a pull request, oldest first",
 	}, r.listReviews)
 	register(s, access.Viewer, huma.Operation{
 		OperationID: "get-review", Method: http.MethodGet, Path: "/v1/reviews/{id}", Summary: "One review", Errors: unknown,
@@ -68,6 +74,10 @@ func (s *Server) registerReviews(service *review.Service) {
 		OperationID: "delete-review", Method: http.MethodDelete, Path: "/v1/reviews/{id}", Summary: "Remove a review of yours with its threads",
 		DefaultStatus: http.StatusNoContent, Errors: unknown,
 	}, r.deleteReview)
+	register(s, access.Operator, huma.Operation{
+		OperationID: "share-review", Method: http.MethodPut, Path: "/v1/reviews/{id}/shares", Summary: "Say who may read a review of yours", Errors: unknown,
+		Description: "Whoever may read it can talk about it too. Conversations stay with those who hold them.",
+	}, r.share)
 	r.registerThreads(unknown)
 }
 
@@ -97,13 +107,17 @@ func (r reviews) getQuestion(ctx context.Context, input *byID) (*questionOutput,
 }
 
 func (r reviews) addReview(ctx context.Context, input *newReview) (*reviewOutput, error) {
-	stored, err := r.service.AddReview(ctx, caller(ctx).Name, store.Review{
+	who, err := r.server.person(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := r.service.AddReview(ctx, who, store.Review{
 		QuestionID: input.Body.QuestionID, CustomQuestionText: input.Body.CustomQuestion, AnswerText: input.Body.Answer, Judgement: input.Body.Review,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return r.whole(ctx, stored)
+	return r.whole(ctx, who, stored)
 }
 
 func (r reviews) listReviews(ctx context.Context, input *reviewsInput) (*reviewsOutput, error) {
@@ -124,7 +138,11 @@ func (r reviews) listReviews(ctx context.Context, input *reviewsInput) (*reviews
 
 func (r reviews) list(ctx context.Context, input *reviewsInput) ([]store.Review, error) {
 	if input.Pull == "" {
-		return r.service.History(ctx, caller(ctx).Name, input.After, input.Limit)
+		who, err := r.server.person(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return r.service.History(ctx, who, input.After, input.Limit)
 	}
 	pull, err := task.ParseKey(input.Pull)
 	if err != nil {
@@ -137,7 +155,7 @@ func (r reviews) list(ctx context.Context, input *reviewsInput) ([]store.Review,
 func ReviewEntryOf(one store.Review, question store.Question) wire.ReviewEntry {
 	entry := wire.ReviewEntry{
 		ID: one.ID, Title: titleOf(question.Text), QuestionID: one.QuestionID, HeadCommit: one.HeadCommit,
-		Sections: len(judge.ParseSections(one.AnswerText)), CreatedAt: one.CreatedAt,
+		Sections: len(judge.ParseSections(one.AnswerText)), Verdict: one.Verdict, Owner: one.Owner, CreatedAt: one.CreatedAt,
 	}
 	if one.Pull != (task.Key{}) {
 		entry.Pull = one.Pull.String()
@@ -156,27 +174,87 @@ func titleOf(text string) string {
 }
 
 func (r reviews) getReview(ctx context.Context, input *byID) (*reviewOutput, error) {
-	found, err := r.service.Review(ctx, caller(ctx).Name, input.ID)
+	who, err := r.server.person(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return r.whole(ctx, found)
+	found, err := r.service.Review(ctx, who, input.ID)
+	if err != nil {
+		return nil, err
+	}
+	return r.whole(ctx, who, found)
 }
 
-func (r reviews) whole(ctx context.Context, one store.Review) (*reviewOutput, error) {
+func (r reviews) whole(ctx context.Context, who string, one store.Review) (*reviewOutput, error) {
 	question, err := r.service.QuestionOf(ctx, one)
 	if err != nil {
 		return nil, err
 	}
-	threads, err := r.service.Threads(ctx, caller(ctx).Name, one.ID)
+	threads, err := r.service.Threads(ctx, who, one.ID)
 	if err != nil {
 		return nil, err
 	}
-	return &reviewOutput{ReviewOf(one, question, threads)}, nil
+	shared, err := r.service.SharedWith(ctx, who, one.ID)
+	if err != nil {
+		return nil, err
+	}
+	output := reviewOutput{ReviewOf(one, question, threads)}
+	if len(shared) > 0 {
+		shares := sharesOf(shared)
+		output.Body.Shares = &shares
+	}
+	return &output, nil
+}
+
+func sharesOf(shared []string) wire.Shares {
+	var shares wire.Shares
+	for _, with := range shared {
+		if with == store.Everyone {
+			shares.Everyone = true
+		} else {
+			shares.People = append(shares.People, with)
+		}
+	}
+	return shares
+}
+
+// share makes a review shared with those who are named and with nobody else.
+func (r reviews) share(ctx context.Context, input *sharesInput) (*sharesOutput, error) {
+	who, err := r.server.person(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wanted := slices.DeleteFunc(slices.Clone(input.Body.People), func(login string) bool { return login == store.Everyone })
+	if input.Body.Everyone {
+		wanted = append(wanted, store.Everyone)
+	}
+	for _, with := range wanted {
+		if err := r.service.Share(ctx, who, input.ID, with); err != nil {
+			return nil, err
+		}
+	}
+	shared, err := r.service.SharedWith(ctx, who, input.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, with := range shared {
+		if slices.ContainsFunc(wanted, func(login string) bool { return login == with || task.SameLogin(login, with) }) {
+			continue
+		}
+		if err := r.service.Unshare(ctx, who, input.ID, with); err != nil {
+			return nil, err
+		}
+	}
+	shared, err = r.service.SharedWith(ctx, who, input.ID)
+	return &sharesOutput{sharesOf(shared)}, err
 }
 
 func (r reviews) deleteReview(ctx context.Context, input *byID) (*struct{}, error) {
-	return nil, r.service.DeleteReview(ctx, caller(ctx).Name, input.ID)
+	who, err := r.server.person(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return nil, r.service.DeleteReview(ctx, who, input.ID)
 }
 
 // ReviewOf is a review as clients see it.

@@ -36,6 +36,7 @@ type Store interface { //nolint:interfacebloat // it is the parts of the handler
 	conditionStore
 	access.AuditStore
 	access.EnrolmentStore
+	access.PeopleStore
 	taskStore
 	overStore
 	receiptStore

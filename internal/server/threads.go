@@ -94,17 +94,29 @@ func MessageOf(said review.Said) wire.Message {
 }
 
 func (r reviews) addThread(ctx context.Context, input *newThread) (*threadOutput, error) {
-	made, err := r.service.AddThread(ctx, caller(ctx).Name, input.Body.ReviewID, task.Language(input.Body.Language))
+	who, err := r.server.person(ctx)
+	if err != nil {
+		return nil, err
+	}
+	made, err := r.service.AddThread(ctx, who, input.Body.ReviewID, task.Language(input.Body.Language))
 	return &threadOutput{ThreadOf(made)}, err
 }
 
 func (r reviews) getThread(ctx context.Context, input *byID) (*threadOutput, error) {
-	found, err := r.service.Thread(ctx, caller(ctx).Name, input.ID)
+	who, err := r.server.person(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.service.Thread(ctx, who, input.ID)
 	return &threadOutput{ThreadOf(found)}, err
 }
 
 func (r reviews) listMessages(ctx context.Context, input *byID) (*messagesOutput, error) {
-	said, err := r.service.Messages(ctx, caller(ctx).Name, input.ID)
+	who, err := r.server.person(ctx)
+	if err != nil {
+		return nil, err
+	}
+	said, err := r.service.Messages(ctx, who, input.ID)
 	output := messagesOutput{wire.Messages{Messages: make([]wire.Message, 0, len(said))}}
 	for _, one := range said {
 		output.Body.Messages = append(output.Body.Messages, MessageOf(one))
@@ -113,7 +125,11 @@ func (r reviews) listMessages(ctx context.Context, input *byID) (*messagesOutput
 }
 
 func (r reviews) getContext(ctx context.Context, input *contextInput) (*contextOutput, error) {
-	composed, err := r.service.Preview(ctx, caller(ctx).Name, input.ID, input.Input)
+	who, err := r.server.person(ctx)
+	if err != nil {
+		return nil, err
+	}
+	composed, err := r.service.Preview(ctx, who, input.ID, input.Input)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +146,10 @@ func (r reviews) getContext(ctx context.Context, input *contextInput) (*contextO
 // addMessage answers when the answer is whole, or streams it. What is wrong with
 // the message itself is a problem either way.
 func (r reviews) addMessage(ctx context.Context, input *newMessage) (*huma.StreamResponse, error) {
-	who := caller(ctx).Name
+	who, err := r.server.person(ctx)
+	if err != nil {
+		return nil, err
+	}
 	turn, err := r.service.Ask(ctx, who, input.ID, review.Message{Content: input.Body.Content, Repeat: input.Body.Repeat})
 	if err != nil {
 		return nil, err

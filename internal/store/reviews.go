@@ -46,10 +46,25 @@ type Review struct {
 // ReviewFilter narrows a listing. Zero fields do not narrow.
 type ReviewFilter struct {
 	Owner string
-	Pull  task.Key
-	After string // only what comes after the review with this id
-	Limit int    // 0 means all
+	// Reader is someone who may read them: the owner, or a person with whom they are
+	// shared. With Pulls, reviews of pull requests are among them too, which all may read.
+	Reader string
+	Pulls  bool
+	Kind   string // DocumentReviews or PullReviews
+	Text   string // in the question, or in the name of the pull request
+	Pull   task.Key
+	After  string // only what comes after the review with this id
+	Before string // only what comes before it
+	Newest bool   // newest first
+	Brief  bool   // without answers and judgements, which are large
+	Limit  int    // 0 means all
 }
+
+// The kinds of reviews.
+const (
+	DocumentReviews = "documents"
+	PullReviews     = "pulls"
+)
 
 // Reviews keeps reviews.
 type Reviews interface {

@@ -42,6 +42,8 @@ type Store interface {
 	Agents
 	Backlogs
 	Users
+	People
+	Shares
 	Sessions
 	SavedLinks
 	Audit

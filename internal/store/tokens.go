@@ -10,6 +10,7 @@ import (
 type Token struct {
 	ID        string
 	Name      string
+	Person    string // the login of the account that it acts for; empty if it acts for its name
 	Role      string // of package access
 	Hash      []byte
 	CreatedAt time.Time

@@ -30,7 +30,8 @@ type Users interface {
 	SetUserPassword(ctx context.Context, login, password string) error
 	// SetUserRole changes what a user may do. Sessions go on with the new role.
 	SetUserRole(ctx context.Context, login, role string) error
-	// RemoveUser removes a user with all sessions.
+	// RemoveUser removes a user with all sessions, revokes the tokens that act for the
+	// user, and ends what is shared with the user by name.
 	RemoveUser(ctx context.Context, login string) error
 }
 

@@ -30,11 +30,13 @@ const (
 	notifyAsset = "notify.js"
 	taskAsset   = "task.js"
 	iconAsset   = "icon.svg"
+	// reviewsAsset is the script of the pages about reviews, besides that of all pages.
+	reviewsAsset = "reviews.js"
 )
 
 var assets = sync.OnceValue(func() map[string]asset {
 	all := make(map[string]asset)
-	for _, name := range []string{styleAsset, scriptAsset, keysAsset, notifyAsset, taskAsset, iconAsset} {
+	for _, name := range []string{styleAsset, scriptAsset, keysAsset, notifyAsset, taskAsset, iconAsset, reviewsAsset} {
 		content, err := assetFiles.ReadFile("assets/" + name)
 		if err != nil {
 			panic("an embedded asset is missing: " + name)

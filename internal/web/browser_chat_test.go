@@ -33,6 +33,19 @@ func answers(t testing.TB) []byte {
 func attackNumber(i int) string { return fmt.Sprintf("attack %d.", i) }
 
 const plainAnswers = `
+  - name: judge
+    when: {system: submit_review}
+    answer:
+      calls:
+        - name: submit_review
+          arguments: {overall_review: "The model likes it.", weaknesses: [{text: "The hinges are missing.", paragraph_numbers: ["2"]}]}
+  - name: fails once
+    times: 1
+    when: {last: "fail once"}
+    answer: {error: {status: 400, message: "no such question"}}
+  - name: two quotations
+    when: {last: "quote twice"}
+    answer: {text: "It says §1 「Oil the gate」, and not §1 「Paint the gate」."}
   - name: failure
     when: {last: "please fail"}
     answer: {error: {status: 400, message: "no such question"}}
@@ -53,11 +66,10 @@ func withReviews(t testing.TB) with {
 		if !both {
 			t.Fatal("the database of the pages is not one for reviews")
 		}
+		model := script.NewModel(parsed, llm.Endpoint{ContextLength: 100_000, MaxTokens: 1000})
 		service := review.New(review.Options{
 			Store: database, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-			Model: func(review.Purpose) (llm.Model, error) {
-				return script.NewModel(parsed, llm.Endpoint{ContextLength: 100_000, MaxTokens: 1000}), nil
-			},
+			Model: func(review.Purpose) (llm.Model, error) { return model, nil },
 		})
 		t.Cleanup(service.Stop)
 		o.Reviews = service
@@ -108,18 +120,19 @@ func TestAttacksInReviewsAreText(t *testing.T) {
 		h.ask(t, "alice", thread.ID, attackNumber(i)+" "+attack)
 	}
 	alice := h.window(t, "alice")
+	alice.Open("/reviews")
 	scripts := get[int](alice, `document.scripts.length`)
 	for _, path := range []string{"/reviews", "/reviews/" + one.ID, "/threads/" + thread.ID + "/context?input=%3Cscript%3Ealert(1)%3C/script%3E"} {
 		alice.Open(path)
 		alice.harmless(path, scripts)
 	}
-	alice.Open("/reviews/" + one.ID)
+	alice.Open("/reviews/" + one.ID + "?earlier=1")
 	if n := get[int](alice, `document.querySelectorAll("#messages .message.assistant").length`); n != len(attacks) {
 		t.Errorf("%d answers are shown", n)
 	}
 	// So is what comes in pieces.
 	alice.Fill(`#chat-form textarea`, attackNumber(0))
-	alice.Click(`#chat-form button`)
+	alice.Click(`#chat-form [data-submit]`)
 	alice.Until(fmt.Sprintf(`document.querySelectorAll("#messages .message.assistant[data-message]").length === %d`, len(attacks)+1))
 	alice.harmless("the chat as it comes", scripts)
 }
@@ -133,35 +146,37 @@ func TestChatAboutAReview(t *testing.T) {
 	h := newHouse(t, withReviews(t))
 	one := h.review(t, "alice", paper)
 	alice := h.window(t, "alice")
-	scripts := get[int](alice, `document.scripts.length`)
 	alice.Click(`nav a[href="/reviews"]`)
 	alice.Click(`a[href="/reviews/` + one.ID + `"]`)
-	alice.Click(`form[action$="/threads"] button`)
-	alice.Until(`location.search.startsWith("?thread=") && document.readyState === "complete"`)
-	alice.Click(`button[data-cite="§2"]`)
+	alice.Until(`location.pathname.startsWith("/reviews/") && document.readyState === "complete"`)
+	scripts := get[int](alice, `document.scripts.length`)
+	for range 2 { // once is enough
+		alice.Click(`[data-cite="§2"]`)
+	}
 	alice.Fill(`#chat-form textarea`, "what is there?")
 	if typed := get[string](alice, `document.querySelector("#chat-form textarea").value`); typed != "§2 what is there?" {
 		t.Errorf("the message is %q", typed)
 	}
-	alice.Click(`#chat-form button`)
+	alice.Click(`#chat-form [data-submit]`)
 	alice.Sees("#messages .message.assistant .text", "It is in §2")
 	alice.Sees("#messages .cites .badge-ok", "confirmed")
 	alice.Sees("#messages .cites .badge-bad", "no such line")
 	if link := get[string](alice, `document.querySelector("#messages .assistant .text a.cite").hash`); link != "#section-2" {
 		t.Errorf("the citation leads to %q", link)
 	}
-	alice.Click(`button[data-cite="§1 §2"]`)
-	if typed := get[string](alice, `document.querySelector("#chat-form textarea").value`); typed != "§1 §2 " {
+	alice.Until(`location.search.startsWith("?thread=")`) // the conversation has begun with the message
+	alice.Click(`.list [data-cite^="§1 §2"]`)
+	if typed := get[string](alice, `document.querySelector("#chat-form textarea").value`); !strings.HasPrefix(typed, "§1 §2 “The hinges are missing ") {
 		t.Errorf("an item of the judgement puts %q into the message", typed)
 	}
 	alice.Fill(`#chat-form textarea`, "attack me")
-	alice.Click(`#chat-form button`)
-	alice.Until(`document.querySelectorAll("#messages .message").length === 4`)
+	alice.Click(`#chat-form [data-submit]`)
+	alice.Until(`document.querySelectorAll("#messages .message[data-message]").length === 4`)
 	alice.harmless("the chat", scripts)
 	alice.Accessible("the chat")
 	alice.Shot("review")
 	alice.Fill(`#chat-form textarea`, "please fail")
-	alice.Click(`#chat-form button`)
+	alice.Click(`#chat-form [data-submit]`)
 	alice.Until(`document.querySelector("#messages .failure")`)
 
 	// Everything is there again when the page is loaded anew, and what the model
@@ -206,17 +221,16 @@ func TestChatWithoutScripts(t *testing.T) {
 	h := newHouse(t, withReviews(t))
 	one := h.review(t, "alice", paper)
 	alice := h.visitor(t, "alice")
-	_, page := alice.post("/reviews/"+one.ID+"/threads", nil)
+	status, page := alice.post("/reviews/"+one.ID+"/messages", url.Values{"content": {"§2?"}})
 	_, rest, _ := strings.Cut(page, `action="/threads/`)
 	thread, _, found := strings.Cut(rest, "/messages")
 	if !found {
 		t.Fatalf("no conversation has begun: %s", page)
 	}
-	status, page := alice.post("/threads/"+thread+"/messages", url.Values{"content": {"§2?"}})
 	if status != 200 || !strings.Contains(page, `href="#section-2">§2</a>`) || !strings.Contains(page, `class="cite unconfirmed" href="#section-9"`) {
 		t.Errorf("the answer is %d %s", status, page)
 	}
-	if log := h.audit(t); log[0] != "alice chat.ask /threads/"+thread+"/messages done" {
+	if log := h.audit(t); log[0] != "alice chat.ask /reviews/"+one.ID+"/messages done" {
 		t.Errorf("the audit log ends with %q", log[0])
 	}
 	if status, _ := alice.post("/threads/"+thread+"/messages", url.Values{"content": {" "}}); status != 422 {

@@ -47,9 +47,12 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 	thread, err := h.pages.Reviews.AddThread(t.Context(), "root", about.ID, "en")
 	must(t, err)
 	h.ask(t, "root", thread.ID, "§2 what is there?")
+	must(t, h.pages.Reviews.Share(t.Context(), "root", about.ID, "alice"))
+	reviewed := h.pullReview(t, pull.Key)
 	return h, map[string]string{
 		"home": "/", "queue": "/queue", "agents": "/agents", "board": "/board", "issues": "/board/team/app", "new-issue": "/board/team/app/issues/new",
 		"pulls": "/board/team/app/pulls", "new-pull": "/board/team/app/pulls/new",
+		"new-review": "/reviews/new", "pull-review": "/reviews/" + reviewed.ID,
 		"reviews": "/reviews", "review": "/reviews/" + about.ID, "context": "/threads/" + thread.ID + "/context?input=hello",
 		"issue": "/board/team/app/issues/1", "pull": "/board/team/app/pulls/2", "changes": "/board/team/app/pulls/2?tab=changes",
 		"line": "/board/team/app/pulls/2?at=new:4:gate.go", "task": "/tasks/" + string(one.ID), "task-changes": "/tasks/" + string(one.ID) + "?tab=changes&file=gate.go", "task-checks": "/tasks/" + string(one.ID) + "?tab=checks",

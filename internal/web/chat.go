@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,8 +22,8 @@ import (
 
 // ask puts a message into a thread. A script is sent the answer as it comes; a
 // plain form waits for it. The answer goes on when the reader goes away.
-func (p *Pages) ask(w http.ResponseWriter, r *http.Request, v visit) {
-	id, who := r.PathValue("id"), v.user.Login
+func (p *Pages) ask(w http.ResponseWriter, r *http.Request, v visit, id string) {
+	who := v.user.Login
 	message := review.Message{Content: r.PostFormValue("content"), Repeat: r.PostFormValue("repeat")}
 	var turn *review.Turn
 	err := p.audited(r.Context(), who, "chat.ask", r.URL.Path, func() (err error) {
@@ -39,17 +40,37 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, v visit) {
 	}
 }
 
-func (p *Pages) awaitAnswer(w http.ResponseWriter, r *http.Request, v visit, turn *review.Turn) {
-	if _, err := turn.Follow(r.Context(), nil); err != nil {
-		p.fail(w, r, v, err)
+// askAbout begins a conversation with its first message.
+func (p *Pages) askAbout(w http.ResponseWriter, r *http.Request, v visit) {
+	if strings.TrimSpace(r.PostFormValue("content")) == "" {
+		p.fail(w, r, v, task.Errorf(task.Invalid, "the message is empty"))
 		return
 	}
-	thread, err := p.Reviews.Thread(r.Context(), v.user.Login, r.PathValue("id"))
+	var thread store.Thread
+	err := p.audited(r.Context(), v.user.Login, "chat.begin", r.URL.Path, func() (err error) {
+		thread, err = p.Reviews.AddThread(r.Context(), v.user.Login, r.PathValue("id"), "")
+		return err
+	})
 	if err != nil {
 		p.fail(w, r, v, err)
 		return
 	}
-	http.Redirect(w, r, "/reviews/"+thread.ReviewID+"?thread="+thread.ID+"#chat-form", http.StatusSeeOther)
+	p.ask(w, r, v, thread.ID)
+}
+
+// awaitAnswer waits for the end of a turn. The page of the conversation says how it ended:
+// a message without an answer stands in the box again.
+func (p *Pages) awaitAnswer(w http.ResponseWriter, r *http.Request, v visit, turn *review.Turn) {
+	_, failed := turn.Follow(r.Context(), nil)
+	thread, err := p.Reviews.Thread(r.Context(), v.user.Login, turn.Asked.ThreadID)
+	if err != nil {
+		p.fail(w, r, v, err)
+		return
+	}
+	if failed != nil {
+		p.Log.DebugContext(r.Context(), "a message has no answer", "thread", thread.ID, "error", failed)
+	}
+	http.Redirect(w, r, threadURL(thread), http.StatusSeeOther)
 }
 
 // piece is an event of an answer on its way to a page.
@@ -57,6 +78,8 @@ type piece struct {
 	Text    string `json:"text,omitempty"`
 	Restart bool   `json:"restart,omitempty"`
 	HTML    string `json:"html,omitempty"`
+	Page    string `json:"page,omitempty"`   // where to go on
+	Action  string `json:"action,omitempty"` // where the next message goes
 }
 
 // streamAnswer sends what was asked, the pieces of the answer, and then the answer
@@ -82,7 +105,7 @@ func (p *Pages) streamAnswer(w http.ResponseWriter, r *http.Request, v visit, tu
 		})
 		ended <- ending{answer, err}
 	}()
-	err := p.sendMessage(ctx, v, to, "asked", review.Said{Message: turn.Asked})
+	err := p.sendAsked(ctx, v, to, turn.Asked)
 	alive := time.NewTicker(aliveEvery)
 	defer alive.Stop()
 	for err == nil {
@@ -112,18 +135,26 @@ func (p *Pages) endAnswer(ctx context.Context, v visit, to stream, answer store.
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	text := v.t("problem.title")
-	if coded, found := task.AsError(err); found && coded.Code != task.Internal {
-		text = coded.Message
+	p.sendEnding(ctx, v, to, "", err)
+}
+
+// sendAsked sends a message as it was stored, and where its conversation is: it may have
+// begun with the message.
+func (p *Pages) sendAsked(ctx context.Context, v visit, to stream, asked store.Message) error {
+	thread, err := p.Reviews.Thread(ctx, v.user.Login, asked.ThreadID)
+	if err != nil {
+		return err
 	}
-	if err := to.sendJSON("problem", piece{Text: text}); err != nil {
-		p.Log.DebugContext(ctx, "client disconnected", "error", err)
+	var html bytes.Buffer
+	if err := messageCard(v, review.Said{Message: asked}, true).Render(ctx, &html); err != nil {
+		return err
 	}
+	return to.sendJSON("asked", piece{HTML: html.String(), Page: threadURL(thread), Action: "/threads/" + thread.ID + "/messages"})
 }
 
 func (p *Pages) sendMessage(ctx context.Context, v visit, to stream, event string, said review.Said) error {
 	var html bytes.Buffer
-	if err := messageCard(v, said).Render(ctx, &html); err != nil {
+	if err := messageCard(v, said, true).Render(ctx, &html); err != nil {
 		return err
 	}
 	return to.sendJSON(event, piece{HTML: html.String()})
@@ -144,33 +175,68 @@ var (
 )
 
 // answerText is a message with its sections as links. A citation that is not true
-// looks so.
+// looks so, and others of the same section do not.
 func answerText(v visit, said review.Said) templ.Component {
 	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
 		var plain bytes.Buffer
 		if err := markdown(said.Content).Render(ctx, &plain); err != nil {
 			return err
 		}
-		worst := make(map[int]review.CitationState)
-		for _, one := range said.Citations {
-			if one.Section > 0 && (worst[one.Section] == "" || worst[one.Section] == review.Confirmed) {
-				worst[one.Section] = one.State
-			}
-		}
-		_, err := io.WriteString(w, withLinks(v, plain.String(), worst))
+		_, err := io.WriteString(w, withLinks(v, plain.String(), statesOf(said, plain.String())))
 		return err
 	})
 }
 
-// withLinks makes links of sections in text.
-func withLinks(v visit, html string, states map[int]review.CitationState) string {
+// statesOf returns what came of checking the sections that a message names, one after the
+// other. The page has the same sections in the same order as the message; where it has not,
+// because markup is left out or one stands in code, a section is wrong if every citation of
+// it is.
+func statesOf(said review.Said, html string) func(number int) review.CitationState {
+	marks := review.Marks(said.Content, said.Citations)
+	var shown []int
+	outsideLinks(html, func(text string) string {
+		for _, name := range sectionNamed.FindAllString(text, -1) {
+			if number := numberOf(name); number >= 0 {
+				shown = append(shown, number)
+			}
+		}
+		return text
+	})
+	same := slices.EqualFunc(shown, marks, func(number int, mark review.Mark) bool { return number == mark.Section })
+	at := -1
+	return func(number int) review.CitationState {
+		at++
+		if same {
+			return marks[at].State
+		}
+		state := review.CitationState("")
+		for _, one := range said.Citations {
+			if one.Section == number && (state == "" || one.State == review.Confirmed) {
+				state = one.State
+			}
+		}
+		return state
+	}
+}
+
+// numberOf is the number of a section that a text names, or -1.
+func numberOf(name string) int {
+	number, err := strconv.Atoi(wide.Replace(strings.TrimPrefix(name, "§")))
+	if err != nil {
+		return -1
+	}
+	return number
+}
+
+// withLinks makes links of sections in text. States is called for each section in order.
+func withLinks(v visit, html string, states func(number int) review.CitationState) string {
 	return outsideLinks(html, func(piece string) string {
 		return sectionNamed.ReplaceAllStringFunc(piece, func(name string) string {
-			number, err := strconv.Atoi(wide.Replace(strings.TrimPrefix(name, "§")))
-			if err != nil {
+			number := numberOf(name)
+			if number < 0 {
 				return name
 			}
-			state := states[number]
+			state := states(number)
 			if state == "" || state == review.Confirmed {
 				return fmt.Sprintf(`<a class="cite" href="#section-%d">%s</a>`, number, name)
 			}

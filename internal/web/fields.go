@@ -1,10 +1,15 @@
 package web
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"mime"
+	"mime/multipart"
 	"net/http"
+	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -19,6 +24,8 @@ const (
 	// manyField is the one field that a form may have several times: the rows of a list that are
 	// picked.
 	manyField = "pick"
+	// maxUpload is the most that is read of a form with files.
+	maxUpload = 12 << 20
 	// maxValues is how many fields a form may have.
 	maxValues = 50
 )
@@ -33,6 +40,8 @@ var formFields = map[string]int{
 	"forge": 20, "url": 2000, "token": 4000, "owner": 240, "repositories": 8000, "webhook": 20, "organisation": 20, "account": 240,
 	"provider": 20, "model": 400, "base_url": 2000, "key": 4000,
 	manyField: 200, "do": 20,
+	"question": 1 << 20, "question_id": 200, "purpose": 1 << 20, "grading": 1 << 20, "answer": 4 << 20, "answer_file": 4 << 20,
+	"judge": 20, "judgement": 1 << 20, "judgement_file": 1 << 20, "person": 240, "everyone": 20,
 	"verdict": 40, "sure": 20, "plan": 20, "commit": 100, "path": 4096, "side": 20, "line": 20,
 }
 
@@ -56,7 +65,7 @@ func readForm(w http.ResponseWriter, r *http.Request, most int64) error {
 	for name, values := range r.PostForm {
 		limit, known := formFields[name]
 		if !known || len(values) != 1 && name != manyField {
-			return task.Errorf(task.Invalid, "the form has a field that it should not have, or one twice")
+			return errOddField
 		}
 		if len(values) > maxPicked {
 			return task.Errorf(task.TooLarge, "%d rows are picked; %d are allowed", len(values), maxPicked)
@@ -69,6 +78,68 @@ func readForm(w http.ResponseWriter, r *http.Request, most int64) error {
 		}
 	}
 	return nil
+}
+
+var errOddField = task.Errorf(task.Invalid, "the form has a field that it should not have, or one twice")
+
+// readUpload reads a form that may have files. What is in a file becomes the value of its
+// field: texts in UTF-8, each as large as the field may be. One that nobody has chosen is
+// not there.
+func readUpload(w http.ResponseWriter, r *http.Request) error {
+	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != "multipart/form-data" {
+		return readForm(w, r, maxForm)
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxUpload)
+	parts, err := r.MultipartReader()
+	if err != nil {
+		return task.Wrap(task.Invalid, err, "the form cannot be read")
+	}
+	r.PostForm = url.Values{}
+	for len(r.PostForm) < maxValues {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return unreadable(err)
+		}
+		if err := readPart(part, r.PostForm); err != nil {
+			return err
+		}
+	}
+	return task.Errorf(task.TooLarge, "the form has too many fields")
+}
+
+// readPart reads one field of a form, or one file.
+func readPart(part *multipart.Part, into url.Values) error {
+	name := part.FormName()
+	limit, known := formFields[name]
+	if !known || into.Has(name) {
+		return errOddField
+	}
+	content, err := io.ReadAll(io.LimitReader(part, int64(limit)+1))
+	switch {
+	case err != nil:
+		return unreadable(err)
+	case len(content) > limit:
+		return task.Errorf(task.TooLarge, "%s has more than %d bytes, which are allowed", name, limit)
+	case !utf8.Valid(content) || bytes.IndexByte(content, 0) >= 0:
+		return task.Errorf(task.Invalid, "%s is not a text in UTF-8", name).WithHint("save the file as UTF-8, or paste the text")
+	}
+	if part.FileName() == "" && len(content) == 0 && strings.HasSuffix(name, "_file") {
+		return nil
+	}
+	text := strings.TrimPrefix(string(content), "\uFEFF")
+	into.Set(name, strings.ReplaceAll(text, "\r\n", "\n"))
+	return nil
+}
+
+func unreadable(err error) error {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return task.Wrap(task.TooLarge, err, "the form is too large")
+	}
+	return task.Wrap(task.Invalid, err, "the form cannot be read")
 }
 
 // strangersForm answers a form of someone who need not be signed in.

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -15,26 +17,71 @@ import (
 	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
-// reviewStore is what the list of reviews needs of the database.
+// reviewStore is what the pages about reviews need of the database.
 type reviewStore interface {
 	ListReviews(ctx context.Context, filter store.ReviewFilter) ([]store.Review, error)
+	TaskOf(ctx context.Context, key task.Key, kind task.Type) (task.Task, error)
 }
 
+// reviewsOnPage is how many reviews a page of the list has.
+const reviewsOnPage = 50
+
 func (p *Pages) registerReviews(mux *http.ServeMux) {
+	p.registerNewReview(mux)
 	mux.HandleFunc("GET /reviews", p.page(access.Viewer, p.showReviews))
 	mux.HandleFunc("GET /reviews/{id}", p.page(access.Viewer, p.showReview))
 	mux.HandleFunc("GET /threads/{id}/context", p.page(access.Viewer, p.showContext))
 	mux.HandleFunc("GET /threads/{id}/messages/{message}/sent", p.page(access.Viewer, p.showSent))
-	mux.HandleFunc("POST /reviews/{id}/threads", p.act(action{name: "chat.begin", role: access.Operator, do: func(r *http.Request, v visit) (string, error) {
-		made, err := p.Reviews.AddThread(r.Context(), v.user.Login, r.PathValue("id"), "")
-		return "/reviews/" + r.PathValue("id") + "?thread=" + made.ID, err
-	}}))
-	mux.HandleFunc("POST /reviews/{id}/delete", p.act(action{name: "review.delete", role: access.Operator, do: func(r *http.Request, v visit) (string, error) {
-		return "/reviews", p.Reviews.DeleteReview(r.Context(), v.user.Login, r.PathValue("id"))
-	}}))
-	mux.HandleFunc("POST /threads/{id}/messages", p.signedIn(access.Operator, p.ask))
+	on := func(path, name string, do func(r *http.Request, v visit, id string) (string, error), noted ...string) {
+		mux.HandleFunc("POST /reviews/{id}/"+path, p.act(action{name: name, role: access.Operator, noted: noted, do: func(r *http.Request, v visit) (string, error) {
+			return do(r, v, r.PathValue("id"))
+		}}))
+	}
+	on("threads", "chat.begin", func(r *http.Request, v visit, id string) (string, error) {
+		made, err := p.Reviews.AddThread(r.Context(), v.user.Login, id, "")
+		return threadURL(made), err
+	})
+	on("delete", "review.delete", func(r *http.Request, v visit, id string) (string, error) {
+		return "/reviews", p.Reviews.DeleteReview(r.Context(), v.user.Login, id)
+	})
+	on("share", "review.share", func(r *http.Request, v visit, id string) (string, error) {
+		with, err := sharedWith(r)
+		if err != nil {
+			return "", err
+		}
+		return "/reviews/" + id + "#share", p.Reviews.Share(r.Context(), v.user.Login, id, with)
+	}, "person", "everyone")
+	on("unshare", "review.unshare", func(r *http.Request, v visit, id string) (string, error) {
+		with, err := sharedWith(r)
+		if err != nil {
+			return "", err
+		}
+		return "/reviews/" + id + "#share", p.Reviews.Unshare(r.Context(), v.user.Login, id, with)
+	}, "person", "everyone")
+	mux.HandleFunc("POST /reviews/{id}/messages", p.signedIn(access.Operator, p.askAbout))
+	mux.HandleFunc("POST /threads/{id}/messages", p.signedIn(access.Operator, func(w http.ResponseWriter, r *http.Request, v visit) {
+		p.ask(w, r, v, r.PathValue("id"))
+	}))
+}
+
+// sharedWith is with whom a form shares a review.
+func sharedWith(r *http.Request) (string, error) {
+	if r.PostFormValue("everyone") != "" {
+		return store.Everyone, nil
+	}
+	person := strings.TrimSpace(r.PostFormValue("person"))
+	if person == "" {
+		return "", task.Errorf(task.Invalid, "say with whom the review is shared")
+	}
+	return person, nil
+}
+
+// threadURL is where a conversation is read.
+func threadURL(thread store.Thread) string {
+	return "/reviews/" + thread.ReviewID + "?thread=" + thread.ID + "#chat-form"
 }
 
 // reviewRow is a review in a list.
@@ -43,29 +90,66 @@ type reviewRow struct {
 	title string
 }
 
+func (row reviewRow) ofPull() bool { return row.Pull != (task.Key{}) }
+
+// others reports whether the review belongs to somebody else, who has shared it.
+func (row reviewRow) others(v visit) bool {
+	return !row.ofPull() && row.Owner != v.user.Login
+}
+
+// reviewList is a page of the list.
+type reviewList struct {
+	rows       []reviewRow
+	text, kind string // what is looked for
+	more       bool
+}
+
+// older is where the list goes on.
+func (l reviewList) older() templ.SafeURL {
+	query := url.Values{"before": {l.rows[len(l.rows)-1].ID}}
+	for name, value := range map[string]string{"q": l.text, "type": l.kind} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return templ.SafeURL("/reviews?" + query.Encode())
+}
+
+// searched is a text from an address as it can be looked for: no database takes every
+// sequence of bytes, or a pattern of any length.
+func searched(text string) string {
+	const longest = 200
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, ""), "\x00", "")
+	return strings.TrimSpace(textfmt.Shorten(text, longest))
+}
+
 func (p *Pages) showReviews(r *http.Request, v visit) (templ.Component, error) {
-	all, err := p.Store.ListReviews(r.Context(), store.ReviewFilter{})
+	query := r.URL.Query()
+	list := reviewList{text: searched(query.Get("q")), kind: query.Get("type")}
+	found, err := p.Store.ListReviews(r.Context(), store.ReviewFilter{
+		Reader: v.user.Login, Pulls: true, Newest: true, Brief: true, Kind: list.kind, Text: list.text,
+		Before: searched(query.Get("before")), Limit: reviewsOnPage + 1,
+	})
 	if err != nil {
 		return nil, err
 	}
-	var rows []reviewRow
-	for _, one := range all {
-		if one.Owner != v.user.Login && one.Pull == (task.Key{}) {
-			continue
-		}
+	if list.more = len(found) > reviewsOnPage; list.more {
+		found = found[:reviewsOnPage]
+	}
+	for _, one := range found {
 		question, err := p.Reviews.QuestionOf(r.Context(), one)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, reviewRow{one, firstLine(question.Text)})
+		list.rows = append(list.rows, reviewRow{one, firstLine(question.Text)})
 	}
-	slices.Reverse(rows)
-	return reviewsPage(v, rows), nil
+	return reviewsPage(v, list), nil
 }
 
 // reviewView is a review with what was said about it.
 type reviewView struct {
-	store.Review
+	reviewRow
+	link      string // to the pull request; empty if that is not known
 	question  store.Question
 	sections  []judge.Section
 	preamble  string // the answer, where it has no sections
@@ -73,6 +157,13 @@ type reviewView struct {
 	threads   []store.Thread
 	thread    *store.Thread // the one that is shown
 	said      []review.Said
+	earlier   int             // how many messages before them are not shown
+	shown     []judge.Section // those on this page
+	draft     string          // what stands in the box for the next message
+	again     string          // the message without an answer that the draft is
+	shared    []string        // with whom, if it is the reader's
+	people    []string        // with whom else it can be shared
+	language  task.Language   // of the conversation, or of the one that would begin
 }
 
 func (p *Pages) showReview(r *http.Request, v visit) (templ.Component, error) {
@@ -81,11 +172,14 @@ func (p *Pages) showReview(r *http.Request, v visit) (templ.Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	view := reviewView{Review: found, sections: judge.ParseSections(found.AnswerText)}
+	view := reviewView{reviewRow: reviewRow{Review: found}, sections: judge.ParseSections(found.AnswerText)}
 	if len(view.sections) == 0 {
 		view.preamble = found.AnswerText
 	}
 	if view.question, err = p.Reviews.QuestionOf(ctx, found); err != nil {
+		return nil, err
+	}
+	if err := p.entitle(ctx, &view); err != nil {
 		return nil, err
 	}
 	if len(found.Judgement) > 0 {
@@ -99,25 +193,152 @@ func (p *Pages) showReview(r *http.Request, v visit) (templ.Component, error) {
 	if err := view.choose(ctx, p.Reviews, who, r.URL.Query().Get("thread")); err != nil {
 		return nil, err
 	}
+	if err := p.readShares(ctx, v, &view); err != nil {
+		return nil, err
+	}
+	view.language = p.Reviews.Language.Of(view.judgement.Overall, view.question.Text, found.AnswerText)
+	if view.talks() {
+		view.language = task.Language(view.thread.Language)
+	}
+	view.compose(v, r.URL.Query())
+	view.shorten(r.URL.Query())
 	return reviewPage(v, view), nil
+}
+
+// entitle gives a review its title. One of a pull request has that of the task that made it,
+// which also knows where the pull request is.
+func (p *Pages) entitle(ctx context.Context, view *reviewView) error {
+	view.title = firstLine(view.question.Text)
+	if !view.ofPull() {
+		return nil
+	}
+	if view.Pull.Forge == task.Board {
+		view.link = itemURL(view.Pull)
+	}
+	of, found, err := store.Optional(p.Store.TaskOf(ctx, view.Pull, task.Review))
+	if err != nil || !found {
+		return err
+	}
+	if of.Title != "" {
+		view.title = firstLine(of.Title)
+	}
+	view.link = itemLink(of)
+	return nil
+}
+
+// readShares reads with whom the review is shared, for its owner.
+func (p *Pages) readShares(ctx context.Context, v visit, view *reviewView) (err error) {
+	if !view.owned(v) {
+		return nil
+	}
+	if view.shared, err = p.Reviews.SharedWith(ctx, v.user.Login, view.ID); err != nil {
+		return err
+	}
+	users, err := p.Store.ListUsers(ctx)
+	for _, user := range users {
+		if user.Login != v.user.Login && !slices.Contains(view.shared, user.Login) {
+			view.people = append(view.people, user.Login)
+		}
+	}
+	return err
 }
 
 // choose reads the thread that was asked for, or the newest of the reader's own.
 func (view *reviewView) choose(ctx context.Context, reviews *review.Service, who, wanted string) (err error) {
 	for i, thread := range view.threads {
-		if thread.ID == wanted || wanted == "" && thread.Owner == who {
+		if thread.ID == wanted || wanted == "" && thread.Owner != "" {
 			view.thread = &view.threads[i]
 		}
 	}
-	if view.thread != nil {
-		view.said, err = reviews.Messages(ctx, who, view.thread.ID)
+	if view.thread == nil {
+		return nil
 	}
-	return err
+	if view.said, err = reviews.Messages(ctx, who, view.thread.ID); err != nil {
+		return err
+	}
+	if last := len(view.said) - 1; last >= 0 && view.said[last].State == store.Unanswered && view.thread.Owner != "" {
+		view.draft, view.again = view.said[last].Content, view.said[last].ID
+	}
+	return nil
 }
 
-// mine reports whether the reader may speak in the thread.
-func (view *reviewView) mine(v visit) bool {
-	return view.thread != nil && view.thread.Owner == v.user.Login && v.operator()
+// owned reports whether the review is one of the reader's, who may change it.
+func (view *reviewView) owned(v visit) bool {
+	return !view.ofPull() && !view.others(v) && v.operator()
+}
+
+// talks reports whether the thread that is shown is one in which the reader can speak. If
+// not, what the reader says begins another one.
+func (view *reviewView) talks() bool { return view.thread != nil && view.thread.Owner != "" }
+
+// action is where a message is sent.
+func (view *reviewView) action() string {
+	if view.talks() {
+		return "/threads/" + view.thread.ID + "/messages"
+	}
+	return "/reviews/" + view.ID + "/messages"
+}
+
+// compose puts into the box what a link was followed for: a section, its text or a remark.
+func (view *reviewView) compose(v visit, asked map[string][]string) {
+	number := func(name string) int {
+		if values := asked[name]; len(values) == 1 {
+			n, _ := strconv.Atoi(values[0]) // 0 is none
+			return n
+		}
+		return 0
+	}
+	text := ""
+	named, quoted := number("section"), number("quote")
+	for _, section := range view.sections {
+		switch {
+		case named > 0 && section.Number == named:
+			text = sectionName(named)
+		case quoted > 0 && section.Number == quoted:
+			text = sectionQuote(v, section)
+		}
+	}
+	if n := number("remark"); n > 0 && n <= len(view.judgement.Items) {
+		text = remarkText(v, view.judgement.Items[n-1])
+	}
+	if text != "" && !strings.Contains(view.draft, text) {
+		view.draft = strings.TrimSpace(view.draft+"\n"+text) + " "
+	}
+}
+
+// here is the page with something put into the message.
+func (view *reviewView) here(name string, number int) templ.SafeURL {
+	return view.page(name, number, "chat-form")
+}
+
+func sectionName(number int) string { return "§" + strconv.Itoa(number) }
+
+// longestQuote is how many letters of a section or a remark are put into a message.
+const longestQuote = 200
+
+// sectionQuote is a section with its text, to be put into a message.
+func sectionQuote(v visit, section judge.Section) string {
+	return v.t("review.quoted", sectionName(section.Number), quoteOf(section.Text))
+}
+
+// remarkText is a remark of a judgement with the sections that it is about, to be put into
+// a message.
+func remarkText(v visit, item judge.Item) string {
+	return strings.TrimSpace(v.t("review.quoted", sectionsText(item.Numbers), quoteOf(strings.Join(itemText(item), " "))))
+}
+
+func quoteOf(text string) string { return textfmt.Shorten(textfmt.OneLine(text), longestQuote) }
+
+// reviewWords are what the parts of a review are called.
+type reviewWords struct{ question, answer, judgement string }
+
+// words are those for a document, or those for a pull request, which has no question and
+// no answer.
+func (view *reviewView) words(v visit) reviewWords {
+	if view.ofPull() {
+		return reviewWords{v.t("review.pull_text"), v.t("review.pull_changes"), v.t("review.pull_judgement")}
+	}
+	return reviewWords{v.t("review.question"), v.t("review.answer"), v.t("review.judgement")}
 }
 
 // itemText is what an item of a judgement says, in lines.
@@ -143,7 +364,7 @@ func itemText(item judge.Item) []string {
 func sectionsText(numbers []int) string {
 	var names []string
 	for _, number := range numbers {
-		names = append(names, fmt.Sprintf("§%d", number))
+		names = append(names, sectionName(number))
 	}
 	return strings.Join(names, " ")
 }

@@ -159,7 +159,8 @@ type settingsView struct {
 	forges  []ForgeHealth
 	budget  Budget
 	spent   store.Amount
-	created string // a token that was just made, to be seen once
+	users   []store.User // for whom a token can act
+	created string       // a token that was just made, to be seen once
 }
 
 // tokensName is what the tokens are narrowed to: with the revoked ones, or without.
@@ -207,6 +208,11 @@ func (p *Pages) readSettings(r *http.Request, v visit) (view settingsView, err e
 	if view.links, err = p.linksOf(ctx, v, view.listing.path); err != nil {
 		return view, err
 	}
+	if v.admin() {
+		if view.users, err = p.Store.ListUsers(ctx); err != nil {
+			return view, err
+		}
+	}
 	_, view.spent, err = p.Store.Spent(ctx, "", v.now)
 	return view, err
 }
@@ -219,13 +225,14 @@ func (p *Pages) showSettings(r *http.Request, v visit) (templ.Component, error) 
 // createToken makes a token and shows it on the answer to the form: it is never
 // in an address, and can be seen this once.
 func (p *Pages) createToken(w http.ResponseWriter, r *http.Request, v visit) {
-	name, role := strings.TrimSpace(r.PostFormValue("name")), access.Role(r.PostFormValue("role"))
+	name, role, person := strings.TrimSpace(r.PostFormValue("name")), access.Role(r.PostFormValue("role")), r.PostFormValue("person")
+	subject := name + " role=" + string(role)
+	if person != "" {
+		subject += " for=" + person
+	}
 	var secret string
-	err := p.audited(r.Context(), v.user.Login, "token.create", name+" role="+string(role), func() (err error) {
-		if name == "" {
-			return task.Errorf(task.Invalid, "give the token a name")
-		}
-		secret, err = access.Tokens{Store: p.Store, Now: p.Now}.Create(r.Context(), role, name)
+	err := p.audited(r.Context(), v.user.Login, "token.create", subject, func() (err error) {
+		secret, err = p.newToken(r.Context(), role, name, person)
 		return err
 	})
 	var view settingsView
@@ -238,6 +245,22 @@ func (p *Pages) createToken(w http.ResponseWriter, r *http.Request, v visit) {
 	}
 	view.created = secret
 	p.write(w, r, http.StatusOK, settingsPage(v, view))
+}
+
+// newToken makes a token, which acts for a person if one is named.
+func (p *Pages) newToken(ctx context.Context, role access.Role, name, person string) (string, error) {
+	if name == "" {
+		return "", task.Errorf(task.Invalid, "give the token a name")
+	}
+	tokens := access.Tokens{Store: p.Store, Now: p.Now}
+	if person == "" {
+		return tokens.Create(ctx, role, name)
+	}
+	user, err := p.Store.User(ctx, person)
+	if err != nil {
+		return "", err
+	}
+	return tokens.CreateFor(ctx, role, name, user)
 }
 
 func (p *Pages) showPeople(r *http.Request, v visit) (templ.Component, error) {

@@ -103,3 +103,13 @@ func stepBadge(state string) string {
 	}
 	return "ok"
 }
+
+// shareName is with whom a review is shared.
+func shareName(v visit, with string) string {
+	if with == store.Everyone {
+		return v.t("review.everyone")
+	}
+	return with
+}
+
+func sharedWithAll(shared []string) bool { return slices.Contains(shared, store.Everyone) }

@@ -109,6 +109,11 @@ const hintForRole = "an administrator can change the role under Settings → Use
 // signedIn lets only those through who are signed in and have the role. Others
 // are asked to sign in, and come back afterwards.
 func (p *Pages) signedIn(role access.Role, next func(w http.ResponseWriter, r *http.Request, v visit)) http.HandlerFunc {
+	return p.signedInWith(role, func(w http.ResponseWriter, r *http.Request) error { return readForm(w, r, maxForm) }, next)
+}
+
+// signedInWith is signedIn with a way to read the forms that are sent.
+func (p *Pages) signedInWith(role access.Role, read func(http.ResponseWriter, *http.Request) error, next func(w http.ResponseWriter, r *http.Request, v visit)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := p.stranger(r)
 		var secret string
@@ -130,7 +135,7 @@ func (p *Pages) signedIn(role access.Role, next func(w http.ResponseWriter, r *h
 			return
 		}
 		if r.Method == http.MethodPost {
-			if err := readForm(w, r, maxForm); err != nil {
+			if err := read(w, r); err != nil {
 				p.fail(w, r, v, err)
 				return
 			}

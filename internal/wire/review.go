@@ -41,7 +41,9 @@ type ReviewEntry struct {
 	QuestionID string    `json:"question_id,omitempty"`
 	Pull       string    `json:"pull,omitempty" doc:"The pull request that it is of" example:"github:owner/name!12"`
 	HeadCommit string    `json:"head_commit,omitempty"`
+	Verdict    string    `json:"verdict,omitempty" doc:"What a review of a pull request decided" enum:"approve,comment,request_changes"`
 	Sections   int       `json:"sections" doc:"How many the answer has"`
+	Owner      string    `json:"owner,omitempty" doc:"Whose it is; nobody's if it is of a pull request"`
 	CreatedAt  time.Time `json:"created_at"`
 }
 
@@ -59,7 +61,14 @@ type Review struct {
 	CustomQuestion    string          `json:"custom_question_text,omitempty"`
 	Answer            string          `json:"answer_text"`
 	Review            json.RawMessage `json:"review"`
+	Shares            *Shares         `json:"shares,omitempty" doc:"Who may read it besides you, if it is yours and anybody may"`
 	Threads           []Thread        `json:"threads" doc:"Those that you can see"`
+}
+
+// Shares says who may read a review besides its owner.
+type Shares struct {
+	Everyone bool     `json:"everyone,omitempty" doc:"All who can sign in, or have a token"`
+	People   []string `json:"people,omitempty" maxItems:"1000" doc:"The logins of accounts"`
 }
 
 // NewThread begins a conversation about a review.

@@ -12,6 +12,7 @@ import (
 // Me is who a token belongs to.
 type Me struct {
 	Name    string `json:"name" doc:"The name that the token was given"`
+	Person  string `json:"person,omitempty" doc:"The login of the account that the token acts for, if there is one"`
 	Role    string `json:"role" doc:"What the token may do" enum:"admin,operator,viewer,agent"`
 	Version string `json:"version" doc:"The version of the server"`
 }

@@ -75,8 +75,19 @@ func (s *Settings) open(ctx context.Context, p site.Program, c config.Config, mi
 	return made, nil
 }
 
-// Audited notes what is done by a command without a server.
-func Audited(ctx context.Context, p site.Program, database access.AuditStore, action, subject string, do func() error) error {
+// auditStore is what it takes of the database to note what a command does.
+type auditStore interface {
+	access.AuditStore
+	access.PeopleStore
+}
+
+// Audited notes what is done by a command without a server: by the person that the user of
+// this machine is, if that is known.
+func Audited(ctx context.Context, p site.Program, database auditStore, action, subject string, do func() error) error {
 	log := slog.New(slog.NewTextHandler(p.Stderr, nil))
-	return access.Auditor{Store: database, Now: p.Now, Log: log}.Do(ctx, "the command line", action, subject, do)
+	actor := "the command line"
+	if person, err := (access.People{Store: database}).Here(ctx, MachineUser()); err == nil && person.Account { // else it is noted without a name
+		actor = person.Login + " (command line)"
+	}
+	return access.Auditor{Store: database, Now: p.Now, Log: log}.Do(ctx, actor, action, subject, do)
 }

@@ -23,6 +23,7 @@ type receiptStore interface {
 	store.Receipts
 	store.Listing
 	access.AuditStore
+	access.PeopleStore
 }
 
 // Receipt is the command toryo receipt.

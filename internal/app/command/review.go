@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/user"
 	"strings"
 	"text/tabwriter"
 
@@ -26,13 +25,16 @@ import (
 // Review is the command toryo review.
 func Review(p site.Program) *cobra.Command {
 	c := cli.Group("review", "Reviews of documents and pull requests",
-		reviewImportCommand(p), reviewRunCommand(p), reviewListCommand(p), reviewShowCommand(p), reviewDeleteCommand(p))
+		reviewImportCommand(p), reviewRunCommand(p), reviewListCommand(p), reviewShowCommand(p),
+		reviewShareCommand(p, false), reviewShareCommand(p, true), reviewDeleteCommand(p))
 	c.Long = `A review is of an answer in numbered sections to a question; toryo chat talks about it.
-These commands work on the database, also while a server runs. A review belongs to the
-user of this machine, or to the name that --as gives: over HTTP, to tokens of that name.`
+These commands work on the database, also while a server runs. A review belongs to a
+person, who has it on the pages, over HTTP and here: the account that the user of this
+machine is linked with (toryo user link), or that has the same name, or that --as names.`
 	c.Example = `  toryo review run --question question.txt --answer answer.txt
   toryo review import --question q.txt --answer a.txt --review r.json
   toryo review list
+  toryo review share REVIEW bob
   toryo chat REVIEW`
 	return c
 }
@@ -47,23 +49,11 @@ type onReviews struct {
 
 func (o *onReviews) bind(c *cobra.Command) {
 	o.settings.Bind(c, cli.DataFlag)
-	c.Flags().StringVar(&o.as, "as", "", "whose reviews they are (`NAME`, default: the user of this machine)")
+	c.Flags().StringVar(&o.as, "as", "", cli.WhoseFlag)
 }
 
 func (o *onReviews) bindJSON(c *cobra.Command) {
 	c.Flags().BoolVar(&o.json, "json", false, "print JSON, in the shapes of the HTTP API")
-}
-
-// who is whose reviews they are.
-func (o *onReviews) who() (string, error) {
-	if o.as != "" {
-		return o.as, nil
-	}
-	here, err := user.Current()
-	if err != nil || here.Username == "" {
-		return "", task.Errorf(task.Usage, "the user of this machine has no name").WithHint("say who you are with --as")
-	}
-	return here.Username, nil
 }
 
 // run does something with reviews in somebody's name.
@@ -77,11 +67,11 @@ func (o *onReviews) begin(ctx context.Context, do func(service *review.Service, 
 }
 
 func (o *onReviews) runOn(ctx context.Context, missing cli.OnMissing, do func(database store.Store, service *review.Service, who string) error) error {
-	who, err := o.who()
-	if err != nil {
-		return err
-	}
 	return cli.WithData(ctx, o.Program, &o.settings, missing, func(loaded config.Config, database store.Store) error {
+		who, err := cli.Person(ctx, o.Stderr, database, o.as)
+		if err != nil {
+			return err
+		}
 		return site.WithReviews(ctx, o.Program, loaded, database, func(service *review.Service) error { return do(database, service, who) })
 	})
 }
@@ -97,8 +87,8 @@ func (f *paperFiles) bind(c *cobra.Command) {
 	c.Flags().StringVar(&f.answer, "answer", "", "`FILE` with the answer, in sections marked $$[N] at the start of a line")
 }
 
-// read returns the question and the answer. An official question is kept, so that
-// it has an id.
+// read returns the question and the answer. An official question is kept together with the
+// review.
 func (f *paperFiles) read(ctx context.Context, service *review.Service) (store.Question, string, error) {
 	if (f.question == "") == (f.questionID == "") || f.answer == "" {
 		return store.Question{}, "", task.Errorf(task.Usage, "the question or the answer is missing").WithHint("give --answer, and either --question or --question-id")
@@ -123,11 +113,7 @@ func (f *paperFiles) read(ctx context.Context, service *review.Service) (store.Q
 			return store.Question{}, "", err
 		}
 	}
-	if f.purpose == "" && f.grading == "" {
-		return question, answer, nil
-	}
-	question, err = service.AddQuestion(ctx, question)
-	return question, answer, err
+	return question, answer, nil
 }
 
 func readText(file string) (string, error) {
@@ -167,18 +153,11 @@ func (o *onReviews) importReview(ctx context.Context, service *review.Service, w
 	if err != nil {
 		return err
 	}
-	if _, err := judge.ParseJudgement([]byte(text)); err != nil {
-		return err // before a question is kept for nothing
-	}
 	question, answer, err := files.read(ctx, service)
 	if err != nil {
 		return err
 	}
-	record := store.Review{QuestionID: question.ID, AnswerText: answer, Judgement: json.RawMessage(text)}
-	if question.ID == "" {
-		record.CustomQuestionText = question.Text
-	}
-	stored, err := service.AddReview(ctx, who, record)
+	stored, err := service.AddReviewOf(ctx, who, question, store.Review{AnswerText: answer, Judgement: json.RawMessage(text)})
 	if err != nil {
 		return err
 	}
@@ -229,7 +208,7 @@ func reviewListCommand(p site.Program) *cobra.Command {
 	var pull string
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List your reviews, or those of a pull request",
+		Short: "List your reviews and those shared with you, or those of a pull request",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return o.runOn(c.Context(), cli.Fail, func(database store.Store, service *review.Service, who string) error {
@@ -260,13 +239,13 @@ func (o *onReviews) list(ctx context.Context, database store.Listing, service *r
 		return cli.PrintJSON(o.Stdout, wire.ReviewEntries{Reviews: entries})
 	}
 	table := tabwriter.NewWriter(o.Stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "ID\tMADE\tSECTIONS\tOF") // Flush reports what went wrong
+	_, _ = fmt.Fprintln(table, "ID\tMADE\tOWNER\tSECTIONS\tOF") // Flush reports what went wrong
 	for _, entry := range entries {
 		of := entry.Title
 		if entry.Pull != "" {
 			of = entry.Pull + " " + of
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%d\t%s\n", entry.ID, entry.CreatedAt.Format(cli.Minutes), entry.Sections, textfmt.Plain(of))
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", entry.ID, entry.CreatedAt.Format(cli.Minutes), cli.OrDash(cli.OneLine(entry.Owner)), entry.Sections, textfmt.Plain(of))
 	}
 	return table.Flush()
 }
@@ -346,6 +325,9 @@ func (o *onReviews) printReview(r store.Review, question store.Question, threads
 	fmt.Fprintf(&text, "%s  %s\n%s, %d sections\n", r.ID, entry.Title, r.CreatedAt.Format(cli.Minutes), entry.Sections)
 	if entry.Pull != "" {
 		fmt.Fprintf(&text, "%s at %s\n", entry.Pull, entry.HeadCommit)
+	}
+	if entry.Verdict != "" {
+		fmt.Fprintf(&text, "verdict: %s\n", strings.ReplaceAll(entry.Verdict, "_", " "))
 	}
 	fmt.Fprintf(&text, "\n%s\n", judgement.Overall)
 	field := ""

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"os/user"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -120,7 +119,11 @@ func invite(ctx context.Context, out io.Writer, running site.Instance) error {
 		_, err := fmt.Fprintln(out, "pages: sign in with an account made by toryo user create")
 		return err
 	}
-	path, err := running.Pages.Invite(ctx, personHere(), access.Admin)
+	person, err := access.People{Store: running.Store}.Here(ctx, personHere())
+	if err != nil {
+		return err
+	}
+	path, err := running.Pages.Invite(ctx, person.Login, access.Admin)
 	if err != nil {
 		return err
 	}
@@ -129,10 +132,4 @@ func invite(ctx context.Context, out io.Writer, running site.Instance) error {
 }
 
 // personHere is the name of whoever started the program, or one that will do.
-func personHere() string {
-	here, err := user.Current()
-	if err != nil || here.Username == "" {
-		return "admin"
-	}
-	return here.Username
-}
+func personHere() string { return cmp.Or(cli.MachineUser(), "admin") }

@@ -23,11 +23,15 @@ import (
 // User is the command toryo user.
 func User(p site.Program) *cobra.Command {
 	c := cli.Group("user", "People who can sign in to the pages",
-		userCreateCommand(p), userListCommand(p), userPasswordCommand(p), userRoleCommand(p), userRemoveCommand(p))
+		userCreateCommand(p), userListCommand(p), userPasswordCommand(p), userRoleCommand(p),
+		userLinkCommand(p), userUnlinkCommand(p), userRemoveCommand(p))
 	c.Long = `People who can sign in to the pages. A viewer looks at everything, an operator also
 steers tasks and writes on the board, an admin also manages tokens and people.
+An account is one person on the pages, over HTTP (toryo token create --for LOGIN) and on
+the command line (toryo user link LOGIN).
 Passwords are read from the terminal, or from standard input if it is none.`
 	c.Example = `  toryo user create alice --role operator
+  toryo user link alice
   toryo user password alice <password.txt
   toryo user remove alice`
 	return c
@@ -43,6 +47,7 @@ const createUser = "user.create"
 type onAccounts struct {
 	site.Program
 	settings cli.Settings
+	database store.Store // while a change is made
 }
 
 // do runs a command that changes accounts, and notes it in the audit log. To make one may be
@@ -53,6 +58,7 @@ func (o *onAccounts) do(ctx context.Context, action, login string, change func(a
 		with = cli.WithNewStore
 	}
 	return with(ctx, o.Program, &o.settings, func(database store.Store) error {
+		o.database = database
 		err := cli.Audited(ctx, o.Program, database, action, login, func() error { return change(access.Accounts{Store: database, Now: o.Now}) })
 		if task.CodeOf(err) == task.NotFound {
 			err = task.Errorf(task.NotFound, "there is no user %q", login).WithHint("see toryo user list")
@@ -81,8 +87,15 @@ func userCreateCommand(p site.Program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return o.do(ctx, createUser, args[0], func(a access.Accounts) error { return a.Create(ctx, args[0], access.Role(role), password) })
+		return o.do(ctx, createUser, args[0], func(a access.Accounts) error {
+			if err := a.Create(ctx, args[0], access.Role(role), password); err != nil {
+				return err
+			}
+			return o.linkFirstAdmin(ctx, args[0], access.Role(role))
+		})
 	})
+	c.Long = `Create an account and give it a password. The first admin is linked with the user of this
+machine who makes the account, as toryo user link does.`
 	c.Flags().StringVar(&role, "role", string(access.Viewer), "what the user may do: viewer, operator, admin")
 	cli.CompleteFlag(c, "role", personRoles...)
 	return c
@@ -126,14 +139,18 @@ func userListCommand(p site.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			here, err := machineUsersOf(ctx, database)
+			if err != nil {
+				return err
+			}
 			table := tabwriter.NewWriter(o.Stdout, 0, 0, 2, ' ', 0)
-			_, _ = fmt.Fprintln(table, "LOGIN\tROLE\tPASSWORD\tMADE") // Flush reports what went wrong
+			_, _ = fmt.Fprintln(table, "LOGIN\tROLE\tPASSWORD\tMADE\tMACHINE USERS") // Flush reports what went wrong
 			for _, user := range users {
 				password := "yes"
 				if user.Password == "" {
 					password = "no"
 				}
-				_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", user.Login, user.Role, password, user.CreatedAt.Format("2006-01-02 15:04"))
+				_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", user.Login, user.Role, password, user.CreatedAt.Format(cli.Minutes), cli.OrDash(strings.Join(here[user.Login], ", ")))
 			}
 			return table.Flush()
 		})

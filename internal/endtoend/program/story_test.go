@@ -314,12 +314,11 @@ func reviewAndMerge(alice, bob *testkit.Window) {
 // chatAboutReview has Alice ask about a section of the bot's review.
 func chatAboutReview(alice *testkit.Window) {
 	alice.Click(`nav a[href="/reviews"]`)
-	alice.Click(`#main a[href^="/reviews/"]`)
-	alice.Click(`form[action$="/threads"] button`)
-	alice.Until(`location.search.startsWith("?thread=") && document.readyState === "complete"`)
-	alice.Click(`button[data-cite="§2"]`)
+	alice.Click(`#main .list a[href^="/reviews/"]`)
+	alice.Until(`location.pathname.startsWith("/reviews/") && document.readyState === "complete"`)
+	alice.Click(`[data-cite="§2"]`)
 	alice.Fill(`#chat-form textarea`, "does it add?")
-	alice.Click(`#chat-form button`)
+	alice.Click(`#chat-form [data-submit]`)
 	alice.Sees("#messages .message.user .text", "§2 does it add?")
 	alice.Sees("#messages .message.assistant .text", "adds the two numbers")
 	alice.Sees("#messages .cites .badge-ok", "confirmed")

@@ -58,8 +58,8 @@ func (s *Store) Enrol(ctx context.Context, hash []byte, agent store.Token, at ti
 		if used == 0 {
 			return noLeave()
 		}
-		if _, err := q.exec(ctx, `INSERT INTO tokens (`+tokenColumns+`) VALUES (`+listOf(6)+`)`,
-			agent.ID, agent.Name, agent.Role, agent.Hash, agent.CreatedAt.UnixMicro(), agent.RevokedAt.UnixMicro()); err != nil {
+		if _, err := q.exec(ctx, `INSERT INTO tokens (`+tokenColumns+`) VALUES (`+listOf(7)+`)`,
+			agent.ID, agent.Name, agent.Person, agent.Role, agent.Hash, agent.CreatedAt.UnixMicro(), agent.RevokedAt.UnixMicro()); err != nil {
 			return err
 		}
 		return nameAgent(ctx, q, agent)

@@ -39,7 +39,10 @@ func (s *Store) ListQuestions(ctx context.Context) ([]store.Question, error) {
 	return all(ctx, s, scanQuestion, `SELECT `+questionColumns+` FROM questions ORDER BY id`)
 }
 
-const reviewColumns = `id, owner, question, custom_question, answer, judgement, pull, head_commit, verdict, created_at`
+const (
+	reviewColumns = `id, owner, question, custom_question, answer, judgement, pull, head_commit, verdict, created_at`
+	briefColumns  = `id, owner, question, custom_question, '', '', pull, head_commit, verdict, created_at`
+)
 
 func scanReview(r row) (x store.Review, err error) {
 	var question sql.NullString
@@ -141,8 +144,50 @@ func (s *Store) ListReviews(ctx context.Context, filter store.ReviewFilter) ([]s
 	if filter.After != "" {
 		where.add(`id > ?`, filter.After)
 	}
-	query, args := limited(`SELECT `+reviewColumns+` FROM reviews`+where.text()+` ORDER BY id`, where.args, filter.Limit)
+	if filter.Before != "" {
+		where.add(`id < ?`, filter.Before)
+	}
+	addReader(&where, filter)
+	addReviewText(&where, filter.Text)
+	switch filter.Kind {
+	case store.DocumentReviews:
+		where.add(`pull = ''`)
+	case store.PullReviews:
+		where.add(`pull <> ''`)
+	}
+	order := ` ORDER BY id`
+	if filter.Newest {
+		order += ` DESC`
+	}
+	columns := reviewColumns
+	if filter.Brief {
+		columns = briefColumns
+	}
+	query, args := limited(`SELECT `+columns+` FROM reviews`+where.text()+order, where.args, filter.Limit)
 	return all(ctx, s, scanReview, query, args...)
+}
+
+// addReader asks for what someone may read.
+func addReader(where *conditions, filter store.ReviewFilter) {
+	if filter.Reader == "" {
+		return
+	}
+	readable := `owner = ? OR id IN (SELECT review FROM review_shares WHERE folded IN ('', ?))`
+	if filter.Pulls {
+		readable += ` OR pull <> ''`
+	}
+	where.add(`(`+readable+`)`, filter.Reader, assigneeMark.fold(filter.Reader))
+}
+
+// addReviewText asks for a text in the question or in the name of the pull request. Of the
+// letters only A to Z are the same in both cases, in every database.
+func addReviewText(where *conditions, text string) {
+	if text == "" {
+		return
+	}
+	pattern := "%" + likeEscaper.Replace(text) + "%"
+	where.add(`(LOWER(custom_question) LIKE LOWER(?) ESCAPE '!' OR LOWER(pull) LIKE LOWER(?) ESCAPE '!'
+		OR question IN (SELECT id FROM questions WHERE LOWER(body) LIKE LOWER(?) ESCAPE '!'))`, pattern, pattern, pattern)
 }
 
 // Verdicts implements store.Reviews.

@@ -9,10 +9,10 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-const tokenColumns = `id, name, role, hash, created_at, revoked_at`
+const tokenColumns = `id, name, person, role, hash, created_at, revoked_at`
 
 func scanToken(r row) (t store.Token, err error) {
-	err = r.Scan(&t.ID, &t.Name, &t.Role, &t.Hash, micros{&t.CreatedAt}, micros{&t.RevokedAt})
+	err = r.Scan(&t.ID, &t.Name, &t.Person, &t.Role, &t.Hash, micros{&t.CreatedAt}, micros{&t.RevokedAt})
 	return t, err
 }
 
@@ -26,8 +26,8 @@ func (s *Store) AddToken(ctx context.Context, t store.Token) (store.Token, error
 	}
 	t.ID, t.CreatedAt, t.RevokedAt = newID(), made(t.CreatedAt), moment(t.RevokedAt)
 	err := s.write(ctx, func(q session) error {
-		_, err := q.exec(ctx, `INSERT INTO tokens (`+tokenColumns+`) VALUES (`+listOf(6)+`)`,
-			t.ID, t.Name, t.Role, t.Hash, t.CreatedAt.UnixMicro(), t.RevokedAt.UnixMicro())
+		_, err := q.exec(ctx, `INSERT INTO tokens (`+tokenColumns+`) VALUES (`+listOf(7)+`)`,
+			t.ID, t.Name, t.Person, t.Role, t.Hash, t.CreatedAt.UnixMicro(), t.RevokedAt.UnixMicro())
 		if q.dialect.Classify(err) == Duplicate {
 			return task.Errorf(task.Conflict, "the token is there already")
 		}

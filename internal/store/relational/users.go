@@ -75,6 +75,14 @@ func (s *Store) SetUserRole(ctx context.Context, login, role string) error {
 // RemoveUser implements store.Users.
 func (s *Store) RemoveUser(ctx context.Context, login string) error {
 	return s.changeUser(ctx, login, func(q session, folded string) (int64, error) {
+		_, err := q.exec(ctx, `UPDATE tokens SET revoked_at = ? WHERE revoked_at = ? AND person IN (SELECT login FROM users WHERE folded = ?)`,
+			now().UnixMicro(), never, folded)
+		if err != nil {
+			return 0, err
+		}
+		if _, err := q.exec(ctx, `DELETE FROM review_shares WHERE folded = ?`, folded); err != nil {
+			return 0, err
+		}
 		return q.exec(ctx, `DELETE FROM users WHERE folded = ?`, folded)
 	})
 }

@@ -17,6 +17,7 @@ var reviewChecks = []check{
 	{"a head commit is reviewed once", reviewOnce},
 	{"of many that review one commit at once, one does", reviewTogether},
 	{"reviews are listed by owner", listReviews},
+	{"reviews are found by their question", findReviews},
 	{"a review goes with its threads", deleteReview},
 	{"bad reviews are refused", badReviews},
 }
@@ -159,5 +160,31 @@ func badReviews(t *testing.T, s store.Store) {
 		spoil(&bad)
 		_, err := s.AddReview(t.Context(), bad)
 		wantCode(t, err, task.Invalid)
+	}
+}
+
+func findReviews(t *testing.T, s store.Store) {
+	question := got[store.Question](t)(s.AddQuestion(t.Context(), store.Question{Text: "契約とは何か。100% sure?"}))
+	official := got[store.Review](t)(s.AddReview(t.Context(), store.Review{Owner: "alice", QuestionID: question.ID}))
+	custom := got[store.Review](t)(s.AddReview(t.Context(), store.Review{Owner: "alice", CustomQuestionText: "How is a Gate fixed?"}))
+	pull := got[store.Review](t)(s.AddReview(t.Context(), pullReview("abc")))
+	for _, c := range []struct {
+		filter store.ReviewFilter
+		want   []string
+	}{
+		{store.ReviewFilter{Text: "契約"}, []string{official.ID}},
+		{store.ReviewFilter{Text: "0%"}, []string{official.ID}},
+		{store.ReviewFilter{Text: "1%"}, nil},
+		{store.ReviewFilter{Text: "gate"}, []string{custom.ID}},
+		{store.ReviewFilter{Text: "A/B"}, []string{pull.ID}},
+		{store.ReviewFilter{Kind: store.PullReviews}, []string{pull.ID}},
+		{store.ReviewFilter{Kind: store.DocumentReviews}, []string{official.ID, custom.ID}},
+		{store.ReviewFilter{Kind: store.DocumentReviews, Text: "a/b"}, nil},
+	} {
+		var ids []string
+		for _, one := range got[[]store.Review](t)(s.ListReviews(t.Context(), c.filter)) {
+			ids = append(ids, one.ID)
+		}
+		equal(t, ids, c.want)
 	}
 }

@@ -52,6 +52,7 @@ func Run(t *testing.T, fresh Fresh) {
 		"Backlogs":    backlogChecks,
 		"Users":       userChecks,
 		"SavedLinks":  linkChecks,
+		"People":      peopleChecks,
 		"Retention":   retentionChecks,
 		"Statistics":  statisticsChecks,
 		"Values":      valueChecks,

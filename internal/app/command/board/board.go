@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/user"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/site"
@@ -32,8 +32,8 @@ func Command(p site.Program) *cobra.Command {
 database and the repositories in the data directory, also while a server runs.
 
 Issues and pull requests are named owner/name#3, or by their number with --repo.
-You act as the user of this machine, who gets an account on the board with admin
-access on first use, or as the user that --as names.`
+You act as the account of this machine's user (see toryo user link), who gets an account
+on the board with admin access on first use, or as the user that --as names.`
 	c.Example = `  toryo board import ~/code/app --name team/app
   toryo board issue create --repo team/app --title "Fix the gate" --body "It squeaks."
   toryo board issue assign team/app#1 ` + site.BoardBot + `
@@ -50,6 +50,7 @@ type onBoard struct {
 	as       string
 	repo     string
 	json     bool
+	people   access.PeopleStore // of the database that is open
 }
 
 // withBoard runs a command that works on the board as whoever runs the server.
@@ -64,6 +65,7 @@ func (o *onBoard) withNewBoard(ctx context.Context, do func(*forgeboard.Board) e
 
 func (o *onBoard) openBoard(ctx context.Context, missing cli.OnMissing, do func(*forgeboard.Board) error) error {
 	return cli.WithData(ctx, o.Program, &o.settings, missing, func(loaded config.Config, database store.Store) error {
+		o.people = database
 		opened, err := site.OpenBoard(ctx, loaded, database, site.PublicURL(loaded, loaded.Server.Addr))
 		if err != nil {
 			return err
@@ -92,7 +94,7 @@ func (o *onBoard) actor(ctx context.Context, b *forgeboard.Board) (string, error
 		}
 		return o.as, err
 	}
-	login, err := loginHere(b)
+	login, err := o.loginHere(ctx, b)
 	if err != nil {
 		return "", err
 	}
@@ -106,13 +108,14 @@ func (o *onBoard) actor(ctx context.Context, b *forgeboard.Board) (string, error
 	return login, err
 }
 
-// loginHere is the login of the user of this machine.
-func loginHere(b *forgeboard.Board) (string, error) {
-	name := ""
-	if here, err := user.Current(); err == nil { // else there is no name to use
-		name = here.Username
+// loginHere is the login of the person that the user of this machine is.
+func (o *onBoard) loginHere(ctx context.Context, b *forgeboard.Board) (string, error) {
+	name := cli.MachineUser()
+	person, err := access.People{Store: o.people}.Here(ctx, name)
+	if err != nil {
+		return "", err
 	}
-	login, ok := b.LoginOf(name)
+	login, ok := b.LoginOf(person.Login)
 	if !ok {
 		return "", task.Errorf(task.Usage, "the name of this machine's user, %q, cannot be yours on the board", name).WithHint("say who you are with --as")
 	}
@@ -122,7 +125,7 @@ func loginHere(b *forgeboard.Board) (string, error) {
 // bind adds the flags that every command on the board has.
 func (o *onBoard) bind(c *cobra.Command) {
 	o.settings.Bind(c, cli.DataFlag)
-	c.Flags().StringVar(&o.as, "as", "", "act as this user of the board (`LOGIN`, default: the user of this machine)")
+	c.Flags().StringVar(&o.as, "as", "", "act as this user of the board (`LOGIN`, default: the account of this machine's user)")
 }
 
 func (o *onBoard) bindRepo(c *cobra.Command) {

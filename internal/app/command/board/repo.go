@@ -98,8 +98,8 @@ func nameFor(b *forgeboard.Board, source string, local bool) (string, error) {
 	var owner string
 	at := source
 	if local {
-		here, err := loginHere(b)
-		if err != nil {
+		here, ok := b.LoginOf(cli.MachineUser())
+		if !ok {
 			return "", bad
 		}
 		owner = here

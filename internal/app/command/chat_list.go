@@ -1,0 +1,137 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/toryo-dev/toryo/internal/app/cli"
+	"github.com/toryo-dev/toryo/internal/review"
+	"github.com/toryo-dev/toryo/internal/server"
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
+	"github.com/toryo-dev/toryo/internal/wire"
+)
+
+// threadEntry is a conversation in a list.
+type threadEntry struct {
+	wire.Thread
+	Title string `json:"title"`
+	Turns int    `json:"turns"`
+}
+
+// printThreads lists the conversations of somebody, or those about a review.
+func (o *chat) printThreads(ctx context.Context, service *review.Service, who string, args []string) error {
+	var about []store.Review
+	var err error
+	if len(args) == 1 {
+		var one store.Review
+		one, err = service.Review(ctx, who, args[0])
+		about = []store.Review{one}
+	} else {
+		about, err = service.Readable(ctx, who)
+	}
+	if err != nil {
+		return err
+	}
+	entries := []threadEntry{}
+	for _, one := range about {
+		more, err := threadEntries(ctx, service, who, one)
+		if err != nil {
+			return err
+		}
+		entries = append(entries, more...)
+	}
+	if o.json {
+		return cli.PrintJSON(o.Stdout, map[string][]threadEntry{"threads": entries})
+	}
+	table := tabwriter.NewWriter(o.Stdout, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "ID\tREVIEW\tBEGUN\tTURNS\tLANGUAGE\tOF") // Flush reports what went wrong
+	for _, entry := range entries {
+		of := cli.OneLine(entry.Title)
+		if entry.Shared {
+			of += " (on the forge)"
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", entry.ID, entry.ReviewID, entry.CreatedAt.Format(cli.Minutes), entry.Turns, entry.Language, of)
+	}
+	return table.Flush()
+}
+
+// threadEntries are the conversations about a review that somebody can see.
+func threadEntries(ctx context.Context, service *review.Service, who string, about store.Review) ([]threadEntry, error) {
+	threads, err := service.Threads(ctx, who, about.ID)
+	if err != nil || len(threads) == 0 {
+		return nil, err
+	}
+	question, err := service.QuestionOf(ctx, about)
+	if err != nil {
+		return nil, err
+	}
+	title := server.ReviewEntryOf(about, question).Title
+	var entries []threadEntry
+	for _, thread := range threads {
+		said, err := service.Messages(ctx, who, thread.ID)
+		if err != nil {
+			return nil, err
+		}
+		entry := threadEntry{Thread: server.ThreadOf(thread), Title: title}
+		for _, one := range said {
+			if one.Role == store.AssistantMessage {
+				entry.Turns++
+			}
+		}
+		entries = append(entries, entry)
+	}
+	return entries, nil
+}
+
+// printMessages prints what was said in a conversation.
+func (o *chat) printMessages(ctx context.Context, service *review.Service, who, id string) error {
+	thread, found, err := store.Optional(service.Thread(ctx, who, id))
+	if err == nil && !found {
+		thread, found, err = lastThread(ctx, service, who, id, true)
+	}
+	if err != nil {
+		return err
+	}
+	if !found {
+		return task.Errorf(task.NotFound, "nobody has talked about the review %s yet", id).WithHint("begin with toryo chat %s", id)
+	}
+	said, err := service.Messages(ctx, who, thread.ID)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		shown := wire.Messages{Messages: []wire.Message{}}
+		for _, one := range said {
+			shown.Messages = append(shown.Messages, server.MessageOf(one))
+		}
+		return cli.PrintJSON(o.Stdout, shown)
+	}
+	fmt.Fprintf(o.Stdout, "conversation %s about review %s\n", thread.ID, thread.ReviewID)
+	for _, one := range said {
+		o.printMessage(one, who)
+	}
+	return nil
+}
+
+func (o *chat) printMessage(said review.Said, who string) {
+	name := "assistant"
+	if said.Role == store.UserMessage {
+		name = who
+		if said.Author != "" {
+			name = said.Author
+		}
+	}
+	fmt.Fprintf(o.Stdout, "\n%s, %s:\n%s\n", textfmt.Plain(name), said.CreatedAt.Format(cli.Minutes), textfmt.Plain(strings.TrimSpace(said.Content)))
+	switch said.State {
+	case store.Unanswered:
+		fmt.Fprintf(o.Stdout, "  no answer: %s\n", textfmt.Plain(said.Cause))
+	case store.Answering:
+		fmt.Fprintln(o.Stdout, "  is being answered")
+	case store.Answered:
+	}
+	o.printCitations(said)
+}

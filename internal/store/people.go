@@ -1,0 +1,43 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// MachineUser says which person a user of a machine is.
+type MachineUser struct {
+	Name  string // as the machine has it
+	Login string // of the account
+}
+
+// People keeps by which other names people are known, and what belongs to them.
+type People interface {
+	// LinkMachineUser says that a user of a machine is a person, in place of whoever it
+	// was before. Reviews and conversations that belong to the name of the machine's user
+	// belong to the person from then on, unless somebody has an account of that name. It
+	// returns how many reviews that are. NotFound if there is no such account.
+	LinkMachineUser(ctx context.Context, name, login string) (moved int64, err error)
+	// UnlinkMachineUser forgets it; NotFound if nothing is known of the machine's user.
+	UnlinkMachineUser(ctx context.Context, name string) error
+	// PersonHere returns the account that a user of a machine is linked with, or NotFound.
+	PersonHere(ctx context.Context, name string) (User, error)
+	// ListMachineUsers returns all that are linked, by name.
+	ListMachineUsers(ctx context.Context) ([]MachineUser, error)
+}
+
+// Everyone is with whom a review is shared that all who can sign in may read.
+const Everyone = ""
+
+// Shares keeps who may read a review besides its owner.
+type Shares interface {
+	// ShareReview lets a person read a review, or everyone. To share it twice is no error;
+	// NotFound if there is no such review.
+	ShareReview(ctx context.Context, id, login string, at time.Time) error
+	// UnshareReview takes it back. What was not shared is no error.
+	UnshareReview(ctx context.Context, id, login string) error
+	// SharesOf returns with whom a review is shared, by name: [Everyone] first.
+	SharesOf(ctx context.Context, id string) ([]string, error)
+	// MayRead reports whether a review is shared with a person, or with everyone.
+	MayRead(ctx context.Context, id, login string) (bool, error)
+}

@@ -1,0 +1,259 @@
+// Makes the pages about reviews live: the chat, and the form of a new review. Both work
+// without it.
+
+const { localTimes } = globalThis.toryo;
+
+// longestQuote is how many letters of a section are put into a message.
+const longestQuote = 200;
+
+// readEvents reads server-sent events from the answer to a request.
+async function readEvents(body, handle) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    rest += value;
+    const blocks = rest.split("\n\n");
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const name = /^event: (.*)$/m.exec(block);
+      const data = /^data: (.*)$/m.exec(block);
+      if (name && data) handle(name[1], JSON.parse(data[1]));
+    }
+  }
+}
+
+// send posts a form and hands on the events of the answer. It returns what went wrong, or
+// nothing. The last event is one of those named, unless the connection is lost.
+async function send(address, body, last, otherwise, handle) {
+  let ended = false;
+  let problem = "";
+  try {
+    const answer = await fetch(address, { method: "POST", body, headers: { Accept: "text/event-stream" } });
+    if (!answer.ok) return (await whatIsWrong(answer)) || otherwise;
+    await readEvents(answer.body, (name, data) => {
+      if (name === last) ended = true;
+      if (name === "problem") problem = data.text;
+      else handle(name, data);
+    });
+  } catch {
+    // The connection is lost.
+  }
+  return problem || (ended ? "" : otherwise);
+}
+
+// whatIsWrong is what a page about an error says.
+async function whatIsWrong(answer) {
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const parts = [...page.querySelectorAll("main h1, main .detail")].map((e) => e.textContent.trim());
+  return parts.join(": ");
+}
+
+// A section that an answer cites may be on another page of a long answer.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest('a[href^="#section-"]');
+  if (!link || document.getElementById(link.hash.slice(1))) return;
+  event.preventDefault();
+  const there = new URL(location.href);
+  there.searchParams.set("from", link.hash.slice("#section-".length));
+  there.hash = link.hash;
+  location.assign(there);
+});
+
+const chat = document.querySelector("[data-chat]");
+if (chat) startChat();
+
+function startChat() {
+  const messages = document.getElementById("messages");
+  const input = chat.elements.content;
+  const button = chat.querySelector("[data-submit]");
+  const context = chat.querySelector("[data-context]");
+  const show = (element) => element?.scrollIntoView({ block: "nearest" });
+
+  // A click on a section or a remark puts it into the message, where the cursor is, once.
+  document.addEventListener("click", (event) => {
+    const mark = event.target.closest("[data-cite], [data-quote]");
+    if (!mark) return;
+    event.preventDefault();
+    const text = mark.dataset.cite ?? quoteOf(mark.closest(".section"));
+    const there = placeOf(text);
+    if (there >= 0) {
+      const end = Math.min(there + text.length + 1, input.value.length);
+      input.setSelectionRange(end, end);
+    } else {
+      const at = input.selectionStart;
+      const before = input.value.slice(0, at);
+      const gap = before && !/\s$/.test(before) ? " " : "";
+      input.setRangeText(`${gap}${text} `, at, input.selectionEnd, "end");
+    }
+    input.focus();
+    show(input);
+  });
+  // A section is quoted by its beginning.
+  function quoteOf(section) {
+    const letters = [...section.querySelector(".text, .code").textContent.trim().replace(/\s+/g, " ")];
+    const text = letters.length > longestQuote ? letters.slice(0, longestQuote - 1).join("") + "…" : letters.join("");
+    const name = section.querySelector("[data-cite]").dataset.cite;
+    return chat.dataset.quoted.replace("{section}", () => name).replace("{text}", () => text);
+  }
+  // §1 is not in §12.
+  function placeOf(text) {
+    for (let at = input.value.indexOf(text); at >= 0; at = input.value.indexOf(text, at + 1)) {
+      if (!/\d$/.test(text) || !/\d/.test(input.value[at + text.length] ?? "")) return at;
+    }
+    return -1;
+  }
+  for (const hidden of document.querySelectorAll("button[data-cite][hidden]")) hidden.hidden = false;
+
+  // put shows a message as the server has it now, in place of what is shown of it.
+  function put(html) {
+    const shape = document.createElement("template");
+    shape.innerHTML = html;
+    const fresh = shape.content.firstElementChild;
+    const stale = messages.querySelector(`[data-message="${CSS.escape(fresh.dataset.message)}"]`);
+    if (stale) stale.replaceWith(fresh);
+    else messages.append(fresh);
+    localTimes(fresh);
+    return fresh;
+  }
+
+  function waiting() {
+    const draft = document.createElement("article");
+    draft.className = "message assistant";
+    const text = draft.appendChild(document.createElement("pre"));
+    text.className = "coming";
+    const sign = draft.appendChild(document.createElement("p"));
+    sign.className = "thinking";
+    sign.setAttribute("role", "status");
+    sign.textContent = chat.dataset.thinking;
+    return { draft, text, sign };
+  }
+
+  async function ask(body, said) {
+    if (button.disabled) return;
+    button.disabled = true;
+    const { draft, text, sign } = waiting();
+    messages.append(draft);
+    show(draft);
+    let asked = null;
+    const problem = await send(chat.action, body, "message", chat.dataset.problem, (name, data) => {
+      if (name === "asked") {
+        messages.querySelector("[data-wrong]")?.remove();
+        asked = put(data.html);
+        asked.querySelector("[data-answering]")?.remove();
+        messages.append(draft);
+        if (input.value === said) input.value = "";
+        goOn(data);
+      } else if (name === "delta") {
+        if (data.restart) text.textContent = "";
+        text.textContent += data.text ?? "";
+        sign.hidden = text.textContent !== "";
+      } else if (name === "message") {
+        draft.remove();
+        put(data.html);
+      }
+      show(messages.lastElementChild);
+    });
+    button.disabled = false;
+    button.textContent = problem ? chat.dataset.again : chat.dataset.send;
+    if (!problem) return;
+    // What was said stays in the box, unless something else is there by now.
+    if (!input.value.trim()) input.value = said;
+    messages.querySelector("[data-wrong]")?.remove();
+    const wrong = document.createElement("p");
+    wrong.className = "failure";
+    wrong.dataset.wrong = "";
+    wrong.setAttribute("role", "alert");
+    wrong.textContent = asked ? `${chat.dataset.unanswered} ${problem}` : problem;
+    draft.replaceWith(wrong);
+    show(wrong);
+  }
+
+  // goOn says where the conversation is, which may have begun with the message.
+  function goOn(asked) {
+    const action = new URL(asked.action, location.href).href;
+    if (chat.action === action) return;
+    chat.action = action;
+    context.href = asked.action.replace(/messages$/, "context");
+    context.hidden = false;
+    chat.querySelector("[data-first]")?.remove();
+    history.replaceState(null, "", asked.page);
+  }
+
+  chat.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (input.value.trim()) ask(new URLSearchParams(new FormData(chat)), input.value);
+  });
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) chat.requestSubmit();
+  });
+  context.addEventListener("click", () => {
+    const address = new URL(context.href);
+    address.search = `?input=${encodeURIComponent(input.value)}`;
+    context.href = address.href;
+  });
+
+  // An answer that was on its way when the page was loaded is looked for now and then.
+  async function look() {
+    if (!messages.querySelector("[data-answering]")) return;
+    try {
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      if (answer.ok && !answer.redirected && !button.disabled) {
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        messages.replaceChildren(...page.getElementById("messages").childNodes);
+        localTimes(messages);
+        const fresh = page.querySelector("[data-chat]");
+        if (!input.value) input.value = fresh.elements.content.value;
+        button.textContent = fresh.querySelector("[data-submit]").textContent;
+        messages.scrollTop = messages.scrollHeight;
+      }
+    } catch {
+      // The connection is lost; it is tried again.
+    }
+    setTimeout(look, 2000);
+  }
+  setTimeout(look, 1000);
+
+  if (messages.querySelector(".message")) messages.scrollTop = messages.scrollHeight;
+  if (input.value) input.setSelectionRange(input.value.length, input.value.length);
+}
+
+const making = document.querySelector("[data-making]");
+if (making) startMaking();
+
+function startMaking() {
+  const button = making.querySelector("[data-submit]");
+  const sign = making.querySelector("[data-sign]");
+  const failure = making.querySelector("[data-failure]");
+  making.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (button.disabled) return;
+    button.disabled = true;
+    failure.hidden = true;
+    const began = Date.now();
+    const tick = () => { sign.textContent = `${making.dataset.busy} ${Math.round((Date.now() - began) / 1000)} s`; };
+    tick();
+    const clock = setInterval(tick, 1000);
+    let page = "";
+    const problem = await send(making.action, new FormData(making), "made", making.dataset.problem, (name, data) => {
+      if (name === "made") page = data.page;
+    });
+    clearInterval(clock);
+    if (page) return location.assign(page);
+    button.disabled = false;
+    sign.textContent = "";
+    failure.textContent = problem;
+    failure.hidden = false;
+    failure.scrollIntoView({ block: "center" });
+  });
+  // Whoever has an assessment is shown where it goes, and whoever pastes one wants it used.
+  making.addEventListener("change", (event) => {
+    if (event.target.name === "judge" && event.target.value === "json") making.elements.judgement.closest("details").open = true;
+  });
+  for (const name of ["judgement", "judgement_file"]) {
+    making.elements[name].addEventListener("change", (event) => {
+      if (event.target.value) making.elements.judge.value = "json";
+    });
+  }
+}
