@@ -23,7 +23,7 @@ func startReviews(ctx context.Context, c config.Config, f *connections, free fre
 		return nil, err
 	}
 	service := review.New(review.Options{
-		Store: f.store, Model: models, Language: task.Language(c.Language), Forges: f.forges, Pulls: f.snapshots, Steering: f.steering,
+		Store: f.store, Model: models, Language: task.Language(c.Language), Prompts: promptsOf(c), Forges: f.forges, Pulls: f.snapshots, Steering: f.steering,
 		Free: free.free, Wake: f.sender.Wake, Now: f.clock.Now, Log: f.log,
 	})
 	service.StartWatching(ctx, f.changes, c.SyncInterval)
@@ -78,7 +78,7 @@ func WithReviews(ctx context.Context, p Program, c config.Config, database store
 		return err
 	}
 	service := review.New(review.Options{
-		Store: database, Model: models, Language: task.Language(c.Language), Now: p.Now, Log: log,
+		Store: database, Model: models, Language: task.Language(c.Language), Prompts: promptsOf(c), Now: p.Now, Log: log,
 		Free: freeing{process, database, p.Now, nil, log}.free,
 	})
 	defer service.Stop()
