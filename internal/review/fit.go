@@ -3,6 +3,7 @@ package review
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/textfmt"
@@ -22,6 +23,8 @@ const (
 	// of a message in the shortest form.
 	shortSummary = 6000
 	shortMessage = 3000
+	// countWithin bounds the question how long a request is.
+	countWithin = 10 * time.Second
 )
 
 // summarised is up to which of so many turns there are summaries in place of what was
@@ -58,6 +61,8 @@ func fits(ctx context.Context, model llm.Model, request llm.Request) bool {
 	if info.ContextLength == 0 || room <= 0 || meter.Estimate(request.Size()) <= room {
 		return true
 	}
+	ctx, cancel := context.WithTimeout(ctx, countWithin)
+	defer cancel()
 	exact, err := model.CountTokens(ctx, request)
 	if err != nil {
 		return llm.KindOf(err) != llm.CannotCount // whatever else is wrong, the call itself says it

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
 	"github.com/toryo-dev/toryo/internal/items"
-	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -120,7 +120,9 @@ func TestStopIsSaidInTheLanguageOfTheBody(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
 	made := w.issue(t, "NullPointerException in UserService")
-	w.forge.Change(made.Key, func(i *forge.Item) { i.Body = "ログインすると例外が発生します。直してください。" })
+	w.forge.Change(made.Key, func(i *forge.Item) {
+		i.Body = "ログインすると例外が発生します。直してください。"
+	})
 	w.unassign(t, made.Key)
 	if err := w.intake.Look(t.Context(), made.Key, 0); err != nil {
 		t.Fatal(err)

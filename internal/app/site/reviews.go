@@ -82,6 +82,16 @@ func WithReviews(ctx context.Context, p Program, c config.Config, database store
 		Free: freeing{process, database, p.Now, nil, log}.free,
 	})
 	defer service.Stop()
-	defer service.Wait(ctx) // a summary may be due
+	defer finishSummaries(ctx, service)
 	return do(service)
+}
+
+// summariesWithin is how long a command that has done its work waits for the summary of a
+// conversation. One that is cut off is written after the next message.
+const summariesWithin = 15 * time.Second
+
+func finishSummaries(ctx context.Context, service *review.Service) {
+	ctx, cancel := context.WithTimeout(ctx, summariesWithin)
+	defer cancel()
+	service.Wait(ctx)
 }
