@@ -65,10 +65,11 @@ func compose(w wording, material Material, thread store.Thread, history []store.
 // past is what was said before: the summaries, the last exchange that they are of, and
 // everything after it; or the history as it is while nothing is summarised.
 func (w wording) past(thread store.Thread, history []store.Message, how extent) []llm.Message {
-	thread = w.withExcerpts(thread, history, how.summarised(len(history)/2))
+	upTo := how.summarised(len(history) / 2)
+	thread = w.withExcerpts(how.shortened(thread, upTo), history, upTo)
 	var past []llm.Message
 	if thread.SummaryUpToTurn > 0 {
-		past = append(past, llm.UserText(w.text("conversation.summaries")+"\n"+how.summaries(thread.ConversationSummary)))
+		past = append(past, llm.UserText(w.text("conversation.summaries")+"\n"+thread.ConversationSummary))
 		history = history[min(2*(thread.SummaryUpToTurn-1), len(history)):]
 	}
 	for _, message := range history {

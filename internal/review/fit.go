@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
@@ -36,12 +37,17 @@ func (e extent) summarised(turns int) int {
 	return turns
 }
 
-// summaries is what is sent of the summaries: in the shortest form the newest.
-func (e extent) summaries(text string) string {
-	if e < shortest || len(text) <= shortSummary {
-		return text
+// shortened is the thread of which the shortest form is made: it has the newest part of
+// the summaries, and at most one summary is missing.
+func (e extent) shortened(thread store.Thread, upTo int) store.Thread {
+	if e < shortest {
+		return thread
 	}
-	return gap + "\n" + strings.ToValidUTF8(text[len(text)-shortSummary:], "")
+	if text := thread.ConversationSummary; len(text) > shortSummary {
+		thread.ConversationSummary = gap + "\n" + strings.ToValidUTF8(text[len(text)-shortSummary:], "")
+	}
+	thread.SummaryUpToTurn = max(thread.SummaryUpToTurn, upTo-segment)
+	return thread
 }
 
 // message is what is sent of a message: in the shortest form its beginning.
@@ -88,9 +94,11 @@ func (a *answering) compose(ctx context.Context, how extent) (Composition, error
 		return Composition{}, err
 	}
 	if how < shortest {
-		if a.begun.Thread, err = s.newestSummaries(ctx, a.begun.Thread, history, how); err != nil {
+		newest, err := s.newestSummaries(ctx, a.begun.Thread, history, how)
+		if err != nil {
 			return Composition{}, err
 		}
+		a.begun.Thread = newest
 	}
 	return compose(w, a.material, a.begun.Thread, history, a.begun.Message.Content, how), nil
 }
