@@ -95,10 +95,10 @@ func contextMessage(material Material, w wording, numbers []int, input string) l
 			blocks = append(blocks, block(heading, source, text))
 		}
 	}
-	if containsAny(input, w.purposeWords) {
+	if containsAny(input, purposeWords) {
 		add(w.text("conversation.purpose"), "purpose", material.Purpose)
 	}
-	if containsAny(input, w.gradingWords) {
+	if containsAny(input, gradingWords) {
 		add(w.text("conversation.grading"), "grading impressions", material.Grading)
 	}
 	if len(numbers) > 0 {

@@ -227,6 +227,7 @@ func TestContextBlocks(t *testing.T) {
 		"§ 2は？":               always,
 		"採点実感と§2と出題趣旨":        append(slices.Clone(always), "【出題趣旨／参考文章】", "【採点実感】", specified, related),
 		"purpose of question": always,
+		"purpose of the question から見てどうですか": append(slices.Clone(always), "【出題趣旨／参考文章】"),
 	} {
 		if got := headings(contextOf(review.Compose(material, japanese(), nil, input))); !slices.Equal(got, want) {
 			t.Errorf("%q has %v, want %v", input, got, want)

@@ -289,7 +289,7 @@ func (s *Service) AddThread(ctx context.Context, who, reviewID string, language 
 	if err := named(who); err != nil {
 		return store.Thread{}, err
 	}
-	if _, known := words[language]; !known && language != "" {
+	if language != "" && language != task.Japanese && language != task.English {
 		return store.Thread{}, task.Errorf(task.Invalid, "there is no language %q; it is ja or en", string(language))
 	}
 	found, err := s.Review(ctx, who, reviewID)

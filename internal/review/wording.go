@@ -19,9 +19,6 @@ var embedded embed.FS
 type wording struct {
 	language                task.Language
 	system, summarize, user string // prompts
-
-	// purposeWords and gradingWords ask for their blocks, in lower case.
-	purposeWords, gradingWords []string
 }
 
 // text is a text in the language.
@@ -38,18 +35,12 @@ const questionPlace = "question"
 // gap stands between two ranges of sections, in every language.
 const gap = "……"
 
-// words are what depends on the language and is no prompt.
-var words = map[task.Language]wording{
-	task.Japanese: {
-		language:     task.Japanese,
-		purposeWords: []string{"出題趣旨"}, gradingWords: []string{"採点実感"},
-	},
-	task.English: {
-		language:     task.English,
-		purposeWords: []string{"purpose of the question", "purpose text", "出題趣旨"},
-		gradingWords: []string{"grading impression", "採点実感"},
-	},
-}
+// purposeWords and gradingWords ask for their blocks, in lower case: whatever the
+// language of the rest of the message is.
+var (
+	purposeWords = []string{"出題趣旨", "purpose of the question", "purpose text"}
+	gradingWords = []string{"採点実感", "grading impression"}
+)
 
 // wordingIn is the wording in a language, with the prompts of the configuration.
 func (s *Service) wordingIn(language task.Language) (wording, error) {
@@ -59,7 +50,7 @@ func (s *Service) wordingIn(language task.Language) (wording, error) {
 // newWording reads the prompts of a language. Whatever replaces them, the model is told
 // what quoted text is.
 func newWording(language task.Language, replaced fs.FS) (w wording, err error) {
-	w = words[language]
+	w.language = language
 	if w.system, err = prompt.Read(embedded, replaced, promptName("system", language)); err != nil {
 		return wording{}, err
 	}
