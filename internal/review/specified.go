@@ -28,7 +28,7 @@ func spansOf(sections []judge.Section, numbers []int) []span {
 	var spans []span
 	for _, number := range named {
 		around := span{max(first, number-window), min(last, number+window)}
-		if at, _ := sectionAt(sections, around.from); around.from > around.to || sections[at].Number > around.to {
+		if around.from > around.to {
 			continue
 		}
 		if end := len(spans) - 1; end >= 0 && around.from <= spans[end].to+1 {
@@ -37,7 +37,10 @@ func spansOf(sections []judge.Section, numbers []int) []span {
 		}
 		spans = append(spans, around)
 	}
-	return spans
+	return slices.DeleteFunc(spans, func(s span) bool { // numbers may leave holes
+		at, _ := sectionAt(sections, s.from)
+		return sections[at].Number > s.to
+	})
 }
 
 // sectionAt finds a section, or the place where it would be. Sections are by

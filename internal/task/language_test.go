@@ -62,8 +62,8 @@ func TestLanguageOfTitleAndBody(t *testing.T) {
 func TestSpokenLanguage(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]task.Language{
-		"なぜですか":                          task.Japanese,
-		"§3の reasonable person とは？":      task.Japanese,
+		"なぜですか": task.Japanese,
+		"§3の reasonable person とは何ですか": task.Japanese,
 		"理由は？":                           task.Japanese,
 		"Why was §3 marked down?":        task.English,
 		"Isn't it right?":                task.English,
