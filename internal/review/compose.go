@@ -1,6 +1,7 @@
 package review
 
 import (
+	"io/fs"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -34,14 +35,15 @@ type Composition struct {
 const persistence = 2
 
 // Compose puts together what the model is given for the input: the context, the
-// history or its summaries, and the question, with the built-in prompts in the language
-// of the thread. History has a user's message and its answer for each turn, in order.
-func Compose(material Material, thread store.Thread, history []store.Message, input string) Composition {
-	w, err := newWording(languageOr(thread.Language), nil)
+// history or its summaries, and the question, in the language of the thread. Prompts
+// replace built-in ones and may be nil. History has a user's message and its answer for
+// each turn, in order.
+func Compose(prompts fs.FS, material Material, thread store.Thread, history []store.Message, input string) (Composition, error) {
+	w, err := newWording(languageOr(thread.Language), prompts)
 	if err != nil {
-		panic(err) // they are part of the program
+		return Composition{}, err
 	}
-	return compose(w, material, thread, history, input, whole)
+	return compose(w, material, thread, history, input, whole), nil
 }
 
 func compose(w wording, material Material, thread store.Thread, history []store.Message, input string, how extent) Composition {

@@ -112,11 +112,8 @@ func (s *Service) Preview(ctx context.Context, who, threadID, input string) (Com
 		return Composition{}, err
 	}
 	history := answered(said)
-	w, err := s.wordingIn(s.spokenIn(thread, record, material, history, input))
-	if err != nil {
-		return Composition{}, err
-	}
-	return compose(w, material, thread, history, input, whole), nil
+	thread.Language = string(s.spokenIn(thread, record, material, history, input))
+	return Compose(s.Prompts, material, thread, history, input)
 }
 
 // Given is what a model is given, for people to look at.
