@@ -56,7 +56,7 @@ func (c Command) Execute(ctx context.Context, run Run) (wire.Result, error) {
 		return wire.Result{}, task.Errorf(task.Unsupported, "the plan has to be approved, and a program of your own makes none").
 			WithHint("set planning.approval: never, or remove executors.development")
 	}
-	in := c.Language.Of(run.Assignment.Title, run.Assignment.Body)
+	in := c.Language.OfItem(run.Assignment.Title, run.Assignment.Body)
 	result, err := c.execute(ctx, &run)
 	unmerged, is := errors.AsType[*unmergedError](err)
 	switch {
@@ -80,7 +80,7 @@ func (c Command) Execute(ctx context.Context, run Run) (wire.Result, error) {
 // execute runs the command until its work is published, or is not going to be.
 func (c Command) execute(ctx context.Context, run *Run) (wire.Result, error) {
 	if merges, err := c.mergeFirst(ctx, run); err != nil || merges {
-		in := c.Language.Of(run.Assignment.Title, run.Assignment.Body)
+		in := c.Language.OfItem(run.Assignment.Title, run.Assignment.Body)
 		return wire.Result{Outcome: task.OutcomeDone, Reason: string(task.ReasonCompleted), Comment: messages.Text(in, "run.merges_again", run.Work.Base)}, err
 	}
 	again, moved := false, 0 // it was told what was found in its work; others have pushed so often
@@ -189,7 +189,7 @@ func (c Command) runCommand(ctx context.Context, run Run, box sandbox.Sandbox, w
 
 // judge makes the result of a command that has ended.
 func (c Command) judge(ctx context.Context, run Run, ended sandbox.Result, again bool) (wire.Result, error) {
-	in := c.Language.Of(run.Assignment.Title, run.Assignment.Body)
+	in := c.Language.OfItem(run.Assignment.Title, run.Assignment.Body)
 	output := strings.ToValidUTF8(string(ended.Log), "\uFFFD")
 	switch {
 	case failedForRoom(ctx, run, ended):

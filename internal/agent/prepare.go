@@ -50,7 +50,7 @@ func (w Workspaces) Prepare(ctx context.Context, a wire.Assignment) (phase.Repos
 	options := workspace.Options{
 		Dir: filepath.Join(w.Dir, fmt.Sprintf("%s-%d", filepath.Base(a.TaskID), a.Generation)),
 		URL: reachable(w.Server, a.CloneURL), Token: a.Lease.Token, Base: a.Base, Branch: a.Branch, CAFile: w.CAFile, Log: w.Log,
-		BaseCommit: a.BaseCommit, StartCommit: a.StartCommit, Language: w.Language.Of(a.Title, a.Body),
+		BaseCommit: a.BaseCommit, StartCommit: a.StartCommit, Language: w.Language.OfItem(a.Title, a.Body),
 	}
 	if a.PullRequest != nil {
 		options.Start = a.PullRequest.HeadRef

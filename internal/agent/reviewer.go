@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/messages"
@@ -22,6 +23,9 @@ type Reviewer struct {
 	Language task.Language
 	// Instructions are what the model is told of its role; nil means nothing.
 	Instructions func(task.Role) (string, error)
+	// Prompts has files that replace the built-in prompts of the same names; it may be
+	// nil.
+	Prompts fs.FS
 }
 
 var _ Executor = Reviewer{}
@@ -31,7 +35,7 @@ func (r Reviewer) Execute(ctx context.Context, run Run) (wire.Result, error) {
 	if err := enter(ctx, run, phase.PhaseActive); err != nil {
 		return wire.Result{}, err
 	}
-	in := r.Language.Of(run.Assignment.Title, run.Assignment.Body)
+	in := r.Language.OfItem(run.Assignment.Title, run.Assignment.Body)
 	paper, err := paperOf(run.Assignment, in)
 	if err != nil {
 		return failed(task.Review, in, messages.Text(in, "command.failed", err.Error()), ""), nil
@@ -45,7 +49,7 @@ func (r Reviewer) Execute(ctx context.Context, run Run) (wire.Result, error) {
 	if err != nil {
 		return wire.Result{}, err
 	}
-	judged, err := judge.Judge{Model: model, Run: run.Assignment.TaskID, Phase: task.Execution, Log: run.Log}.Judge(ctx, paper)
+	judged, err := judge.Judge{Model: model, Prompts: r.Prompts, Run: run.Assignment.TaskID, Phase: task.Execution, Log: run.Log}.Judge(ctx, paper)
 	if err != nil {
 		return wire.Result{}, reasonOf(ctx, err)
 	}

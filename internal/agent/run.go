@@ -33,7 +33,7 @@ func (a *Agent) perform(ctx context.Context, assignment wire.Assignment) (fit bo
 	h, run, whole := take(ctx, a.Client, assignment, log)
 	defer h.release()
 	h.start(func() { h.haltWhenPaused(whole, &a.pause) })
-	h.language, h.redactor = a.Language.Of(assignment.Title, assignment.Body), a.Redactor
+	h.language, h.redactor = a.Language.OfItem(assignment.Title, assignment.Body), a.Redactor
 	a.addRun(assignment)
 	defer a.removeRun(assignment)
 

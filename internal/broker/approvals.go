@@ -277,7 +277,7 @@ func (h *Controller) approve(ctx context.Context, t task.Task, revision int) (ta
 
 // planned lets a task go on whose plan is approved.
 func (h *Controller) planned(ctx context.Context, t task.Task, approval task.Approval) (task.Task, error) {
-	in := h.options.Status.language(ctx, t)
+	in := h.options.Status.LanguageOf(ctx, t)
 	text := notice.Notice{}.Approved(in)
 	if approval.How == task.ApprovalNotNeeded {
 		text = notice.Notice{}.Unapproved(in)

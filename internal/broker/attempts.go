@@ -7,6 +7,6 @@ import (
 
 // AttemptsComment tells people that a task has failed because its agents were lost
 // again and again.
-func AttemptsComment(setting string, t task.Task) string {
-	return notice.Notice{Attempts: t.Attempts}.Lost(task.Language(setting).Of(t.Title))
+func AttemptsComment(in task.Language, t task.Task) string {
+	return notice.Notice{Attempts: t.Attempts}.Lost(in)
 }

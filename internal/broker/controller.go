@@ -133,7 +133,7 @@ func (h *Controller) Resume(ctx context.Context, id task.ID) (task.Task, error) 
 
 // goOn queues a paused task again, if it is still paused for the reason, unless that is empty.
 func (h *Controller) goOn(ctx context.Context, t task.Task, was task.Reason) (task.Task, error) {
-	text := notice.Notice{Paused: h.options.Now().Sub(t.UpdatedAt)}.Resumed(h.options.Status.language(ctx, t))
+	text := notice.Notice{Paused: h.options.Now().Sub(t.UpdatedAt)}.Resumed(h.options.Status.LanguageOf(ctx, t))
 	return h.resume(ctx, t, was, task.ReasonResumed, text)
 }
 
@@ -263,7 +263,7 @@ func ignoreConflict(err error) error {
 // notice says what was kept of a task.
 func (h *Controller) notice(ctx context.Context, t task.Task) (notice.Notice, task.Language, error) {
 	kept, err := lastSaved(ctx, h.options.Store, t)
-	return h.options.Status.about(t, kept), h.options.Status.language(ctx, t), err
+	return h.options.Status.about(t, kept), h.options.Status.LanguageOf(ctx, t), err
 }
 
 // lastSaved is the commit of the work in progress that was saved last in the

@@ -25,7 +25,7 @@ type Expiry struct {
 	// be waiting for it, which then is what happens. Nil means never.
 	Halted func(ctx context.Context, t task.Task) (done bool, err error)
 	// GaveUp is the comment for people when the attempts are used up.
-	GaveUp func(t task.Task) string
+	GaveUp func(ctx context.Context, t task.Task) string
 	// Grace is how long leases are left alone after a time in which nobody could look at
 	// them, since the database was down or its disk full: the agents could not renew them
 	// then either, and do so now. It is longer than the time between two calls of Expire.
@@ -97,7 +97,7 @@ func (e *Expiry) end(ctx context.Context, t task.Task, now time.Time, why task.R
 		change.ReadyAt = now.Add(restartPause)
 	}
 	if t.Attempts >= e.MaxAttempts {
-		change.Trigger, change.Reason, change.Effects = task.GaveUp, task.ReasonAttemptsExhausted, e.gaveUp
+		change.Trigger, change.Reason, change.Effects = task.GaveUp, task.ReasonAttemptsExhausted, e.gaveUp(e.GaveUp(ctx, t))
 	}
 	_, err := e.Tasks.Move(ctx, change)
 	switch task.CodeOf(err) {
@@ -113,6 +113,8 @@ func (e *Expiry) end(ctx context.Context, t task.Task, now time.Time, why task.R
 }
 
 // gaveUp tells people that there will be no further attempt.
-func (e *Expiry) gaveUp(before, after task.Task) []store.Action {
-	return append(e.Labels.Effects(before, after), outbox.CommentAction(after, "attempts", e.GaveUp(after)))
+func (e *Expiry) gaveUp(text string) store.Effects {
+	return func(before, after task.Task) []store.Action {
+		return append(e.Labels.Effects(before, after), outbox.CommentAction(after, "attempts", text))
+	}
 }

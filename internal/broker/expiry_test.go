@@ -21,7 +21,9 @@ var quiet = slog.New(slog.DiscardHandler)
 func newExpiry(s store.Store, now func() time.Time) *broker.Expiry {
 	return &broker.Expiry{
 		Leases: s, Tasks: s, MaxAttempts: 3, Labels: labels, Now: now, OutboxChanged: func() {}, Log: quiet,
-		GaveUp: func(t task.Task) string { return broker.AttemptsComment("auto", t) },
+		GaveUp: func(_ context.Context, t task.Task) string {
+			return broker.AttemptsComment(task.Automatic.Of(t.Title), t)
+		},
 	}
 }
 

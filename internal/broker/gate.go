@@ -229,7 +229,7 @@ func (r *Runs) addReviews(ctx context.Context, t task.Task, to *inspect.Request)
 
 // asDraft is the wish for work that has something in it that nobody asked for.
 func (r *Runs) asDraft(ctx context.Context, held Lease, wish PullWish, findings []task.Finding) PullWish {
-	in := r.options.Status.language(ctx, held.Task)
+	in := r.options.Status.LanguageOf(ctx, held.Task)
 	wish.Draft, wish.unasked = true, true
 	wish.Text = notice.Notice{Findings: findings}.Unasked(in) + "\n\n" + wish.Text
 	return wish
@@ -237,7 +237,7 @@ func (r *Runs) asDraft(ctx context.Context, held Lease, wish PullWish, findings 
 
 // explainDraft tells people on the item why the pull request is a draft.
 func (r *Runs) explainDraft(ctx context.Context, held Lease, wish PullWish, pulled outbox.Pulled, findings []task.Finding) error {
-	in := r.options.Status.language(ctx, held.Task)
+	in := r.options.Status.LanguageOf(ctx, held.Task)
 	text := notice.Notice{Findings: findings, Pull: pulled.URL}.Drafted(in)
 	return r.put(ctx, held.write("unasked/"+wish.Commit), outbox.Comment{Text: text})
 }

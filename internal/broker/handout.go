@@ -34,8 +34,8 @@ type HandOutOptions struct {
 	// Token makes the token of a lease, and Hash that by which it is known.
 	Token func(id task.ID, generation int64) string
 	Hash  func(token string) []byte
-	// Language of what people are told: auto, ja or en.
-	Language task.Language
+	// Language is that of what people are told about a task; nil means by its title.
+	Language func(ctx context.Context, t task.Task) task.Language
 	// Prepare makes what the agent is told, and its repository.
 	Prepare func(ctx context.Context, given assignment.Assignment) (assignment.Assignment, error)
 	// Able tests whether this server can prepare tasks. While it fails, others hand them out. Nil

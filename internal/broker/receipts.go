@@ -109,7 +109,7 @@ func (r *Runs) attest(ctx context.Context, held Lease, wish PullWish, base strin
 	if err != nil || held.Key.Kind == task.Pull {
 		return wish.Text, err
 	}
-	return joined(wish.Text, r.options.Receipts.notice(kept, r.options.Status.language(ctx, held.Task))), nil
+	return joined(wish.Text, r.options.Receipts.notice(kept, r.options.Status.LanguageOf(ctx, held.Task))), nil
 }
 
 // attested says where the receipt of a run on a pull request is, for its last comment.

@@ -132,7 +132,7 @@ func (h *HandOut) noRight(ctx context.Context, t task.Task, lacking *assignment.
 	h.options.Log.WarnContext(ctx, "the bot lacks a right that a task needs; the task waits", "task", t.ID, "item", t.Key.String(), "error", lacking, "again", after)
 	var said []store.Action
 	if lacking.MayComment {
-		in := h.options.Language.Of(t.Title)
+		in := h.language(ctx, t)
 		waits := notice.Notice{Reason: lacking.Reason, Detail: messages.Fix(in, lacking.Reason)}
 		text := waits.Waits(in)
 		if h.begun(ctx, t) {
@@ -251,11 +251,19 @@ func (h *HandOut) renew(ctx context.Context, given assignment.Assignment, until 
 	return h.options.Leases.Renew(ctx, given.Task.ID, given.Task.Generation, h.options.Hash(given.Token), until)
 }
 
+// language is that of what people are told about a task.
+func (h *HandOut) language(ctx context.Context, t task.Task) task.Language {
+	if h.options.Language == nil {
+		return task.Automatic.Of(t.Title)
+	}
+	return h.options.Language(ctx, t)
+}
+
 // giveUp lets a task fail that nobody can begin, and tells people why.
 func (h *HandOut) giveUp(ctx context.Context, t task.Task, said notice.Notice) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
 	defer cancel()
-	text := said.Unable(h.options.Language.Of(t.Title))
+	text := said.Unable(h.language(ctx, t))
 	_, err := h.options.Tasks.Move(ctx, store.Change{
 		Task: t.ID, Generation: t.Generation, Trigger: task.GaveUp, Reason: said.Reason,
 		Effects: func(before, after task.Task) []store.Action {
@@ -276,7 +284,7 @@ func (h *HandOut) notNeeded(ctx context.Context, t task.Task, over *assignment.N
 	h.options.Log.InfoContext(ctx, "task is no longer needed", "task", t.ID, "item", t.Key.String(), "why", over)
 	var said []store.Action
 	if over.Passed != "" {
-		text := notice.Notice{Commit: over.Passed}.ChecksPassed(h.options.Language.Of(t.Title))
+		text := notice.Notice{Commit: over.Passed}.ChecksPassed(h.language(ctx, t))
 		action, err := outbox.NewAction(outbox.Write{Item: t.Key, What: outbox.ChecksPassed(over.Passed)}, outbox.Comment{Text: text, About: t.ID})
 		if err == nil { // a text can always be written
 			said = append(said, action)

@@ -50,7 +50,7 @@ func (r *Runs) Finish(ctx context.Context, held Lease, result RunResult) (task.T
 	if err != nil {
 		return task.Task{}, err
 	}
-	in := r.options.Status.language(ctx, held.Task)
+	in := r.options.Status.LanguageOf(ctx, held.Task)
 	attested, err := r.attested(ctx, held, in)
 	if err != nil {
 		return task.Task{}, err

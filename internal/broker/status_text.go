@@ -33,15 +33,16 @@ type StatusText struct {
 	Now func() time.Time
 }
 
-// language is the language of a task's item, as far as it is known.
-func (w *StatusText) language(ctx context.Context, t task.Task) task.Language {
+// LanguageOf is the language of a task's item, as far as it is known: by its title and its
+// body, or by the title if the forge cannot be asked.
+func (w *StatusText) LanguageOf(ctx context.Context, t task.Task) task.Language {
 	ctx, cancel := context.WithTimeout(ctx, languageWait)
 	defer cancel()
 	title, body := t.Title, ""
 	if snapshot, _ := w.Snapshots.Get(ctx, t.Key, languageAge); !snapshot.ReadAt.IsZero() { // else the title will do
 		title, body = snapshot.Item.Title, snapshot.Item.Body
 	}
-	return task.Language(w.Language).Of(title, body)
+	return task.Language(w.Language).OfItem(title, body)
 }
 
 // about fills in what there is to say about the work that was kept.

@@ -19,7 +19,7 @@ func (r *Runs) putVerification(ctx context.Context, held Lease, wish PullWish, b
 	if !published.Own {
 		return nil
 	}
-	state, description := verification(wish, r.options.Status.language(ctx, held.Task))
+	state, description := verification(wish, r.options.Status.LanguageOf(ctx, held.Task))
 	status := outbox.SetStatus{
 		Commit: published.Commit, State: state, Description: description,
 		Of: &outbox.PublishedCommit{Base: published.Base, BaseBranch: base, Draft: wish.Draft, At: r.options.Now()},

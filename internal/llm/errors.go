@@ -52,11 +52,11 @@ var kinds = map[Kind]kindInfo{
 	TimedOut:        {true, task.Unavailable, "did not answer in time", "try again later"},
 	Unreachable:     {true, task.Unavailable, "cannot be reached", "check llm.base_url and the network"},
 	BadAnswer:       {true, task.Unavailable, "gave an answer that cannot be read", "check that llm.base_url speaks the provider's protocol"},
-	Unauthorized:    {false, task.BadConfig, "does not accept the key", "check the key; toryo config check --print says where it comes from"},
-	BadRequest:      {false, task.BadConfig, "does not accept the request", "see whether llm.api, llm.max_tokens, llm.temperature and llm.function_calling fit the model"},
-	UnknownModel:    {false, task.BadConfig, "does not know the model or the address", "check llm.model and llm.base_url"},
+	Unauthorized:    {false, task.ProviderError, "does not accept the key", "check the key; toryo config check --print says where it comes from"},
+	BadRequest:      {false, task.ProviderError, "does not accept the request", "see whether llm.api, llm.max_tokens, llm.temperature and llm.function_calling fit the model"},
+	UnknownModel:    {false, task.ProviderError, "does not know the model or the address", "check llm.model and llm.base_url"},
 	TooLong:         {false, task.TooLarge, "finds the conversation too long", "lower context_storage.compression_threshold or check llm.context_length"},
-	Refused:         {false, task.Invalid, "refused to answer", "put the request in other words or use another model"},
+	Refused:         {false, task.ProviderError, "refused to answer", "put the request in other words or use another model"},
 	QuotaUsedUp:     {false, task.Unavailable, "says that the account's credit is used up", "add credit to the account"},
 	BudgetExhausted: {false, task.OverBudget, "was not called: the budget is used up", "raise the budget"},
 	CannotCount:     {false, task.Unsupported, "does not count tokens", ""},
@@ -97,7 +97,7 @@ func (e *Error) Unwrap() []error {
 func (e *Error) coded() *task.Error {
 	info := kinds[e.Kind]
 	if e.Kind == Unauthorized && e.NoKey {
-		info.words, info.hint = "wants a key, and none is set", "set TORYO_LLM_API_KEY, or llm.api_key_file in toryo.yaml"
+		info.code, info.words, info.hint = task.BadConfig, "wants a key, and none is set", "set TORYO_LLM_API_KEY, or llm.api_key_file in toryo.yaml"
 	}
 	text := "the model provider " + e.Provider + " " + info.words
 	if e.Status != 0 {

@@ -61,7 +61,7 @@ func (r *run) open(ctx context.Context, o opening) (*chat, error) {
 		System: o.system, Tools: t.box.Definitions(), Pinned: o.pinned, Run: string(r.Work.Task), Phase: o.phase,
 		ContextLength: info.ContextLength, Answer: info.MaxTokens,
 		Threshold: r.Storage.Threshold, KeepRecent: r.Storage.KeepRecent,
-		Summarizer: r.Summarizer, Counter: t.model, Journal: t.journal,
+		Summarizer: r.Summarizer, Prompts: r.Prompts, Counter: t.model, Journal: t.journal,
 	}
 	past := r.state.conversations[o.name]
 	if len(past) == 0 {

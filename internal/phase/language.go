@@ -8,11 +8,11 @@ import (
 // languageOf is the language of what people read: the configured one, or that of
 // the item.
 func languageOf(work Work, configured string) task.Language {
-	texts := []string{work.Title, work.Body}
+	var texts []string
 	for _, comment := range work.Comments {
 		texts = append(texts, comment.Body)
 	}
-	return task.Language(configured).Of(texts...)
+	return task.Language(configured).OfItem(work.Title, work.Body, texts...)
 }
 
 // text is a text in the language of the run.

@@ -2,11 +2,10 @@ package phase
 
 import (
 	"embed"
-	"errors"
-	"io/fs"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/prompt"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -15,24 +14,11 @@ var embedded embed.FS
 
 // prompt is the text of a prompt: that of the configuration, or the embedded one.
 func (r *run) prompt(name string, values map[string]string) (string, error) {
-	data, err := fs.ReadFile(embedded, "prompts/"+name)
+	text, err := prompt.Read(embedded, r.Prompts, name)
 	if err != nil {
-		return "", task.Wrap(task.Internal, err, "there is no prompt "+name)
+		return "", err
 	}
-	if r.Prompts != nil {
-		replaced, err := fs.ReadFile(r.Prompts, name)
-		switch {
-		case err == nil:
-			data = replaced
-		case !errors.Is(err, fs.ErrNotExist):
-			return "", task.Wrap(task.BadConfig, err, "the prompt "+name+" cannot be read")
-		}
-	}
-	pairs := make([]string, 0, 2*len(values))
-	for placeholder, value := range values {
-		pairs = append(pairs, "{{"+placeholder+"}}", value)
-	}
-	return strings.NewReplacer(pairs...).Replace(strings.TrimSpace(string(data))), nil
+	return prompt.Fill(text, values), nil
 }
 
 // system is the system prompt of a phase. It does not change within a run.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -38,7 +39,7 @@ type Message struct {
 // message is stored, which is when all before it were answered. The answer goes on
 // without the caller and its context: see [Turn.Follow].
 func (s *Service) Ask(ctx context.Context, who, threadID string, said Message) (*Turn, error) {
-	thread, err := s.Thread(ctx, who, threadID)
+	thread, err := s.thread(ctx, who, threadID)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func (s *Service) ask(ctx context.Context, thread store.Thread, ask store.Ask) (
 	}
 	turn := newTurn(begun.Message)
 	job := &answering{service: s, review: record, material: material, begun: begun, claim: ask.Claim, turn: turn}
-	if !s.start(func() { defer leave(); job.run(ctx) }) {
+	if !s.start(func() { job.run(ctx, leave) }) {
 		leave()
 		job.fail(ctx, errStopping)
 		return nil, errStopping
@@ -143,22 +144,28 @@ type answering struct {
 	turn     *Turn
 }
 
-// run answers the turn and then writes summaries that are due. It does not end
-// with the context of whoever asked.
-func (a *answering) run(ctx context.Context) {
+// run answers the turn, leaves the queue of the thread, and then writes summaries that
+// are due. It does not end with the context of whoever asked.
+func (a *answering) run(ctx context.Context, leave func()) {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), answerWithin, errTooSlow)
 	defer cancel()
 	held, release := a.hold(ctx)
-	answer, composed, err := a.answer(held)
+	answer, err := a.answer(held)
 	if err == nil {
-		err = a.end(held, answer, composed)
+		err = a.end(held, answer)
 	}
 	release()
 	if err != nil {
 		a.fail(held, err)
+		leave()
 		return
 	}
-	a.service.summarise(ctx, a.begun.Thread.ID)
+	end, begun := a.service.underWay.begin(a.begun.Thread.ID) // before anybody can look for it
+	leave()
+	if begun {
+		defer end()
+		a.service.summarise(ctx, a.begun.Thread.ID)
+	}
 }
 
 var errTooSlow = task.Errorf(task.Unavailable, "the answer took longer than %s", answerWithin).WithHint("send the message again")
@@ -193,32 +200,67 @@ func (a *answering) hold(ctx context.Context) (held context.Context, release fun
 	}
 }
 
-// answer asks the model.
-func (a *answering) answer(ctx context.Context) (string, Composition, error) {
-	model, err := a.service.Model(ForChat)
-	if err != nil {
-		return "", Composition{}, err
-	}
-	composed := Compose(a.material, a.begun.Thread, a.begun.History, a.begun.Message.Content)
-	response, err := model.Chat(ctx, composed.Request, a.turn.take)
-	if err != nil {
-		return "", composed, err
-	}
-	answer := strings.TrimSpace(forge.Clean(response.Message.Text()))
-	if answer == "" {
-		return "", composed, task.Errorf(task.Unavailable, "the model answered nothing").WithHint("send the message again")
-	}
-	if response.Stop == llm.StopMaxTokens {
-		answer += "\n\n" + wordingIn(a.begun.Thread.Language).text("conversation.cut")
-	}
-	return answer, composed, nil
+// outcome is what the model answered.
+type outcome struct {
+	text     string
+	note     string // for people, below the text
+	composed Composition
 }
 
+// answer asks the model. Where the conversation is too long for it, less and less of
+// what was said before is sent.
+func (a *answering) answer(ctx context.Context) (outcome, error) {
+	model, err := a.service.Model(ForChat)
+	if err != nil {
+		return outcome{}, err
+	}
+	for how := whole; ; how = a.tighter(how) {
+		composed, err := a.compose(ctx, how)
+		if err != nil {
+			return outcome{}, err
+		}
+		if how < shortest && !fits(ctx, model, composed.Request) {
+			continue
+		}
+		response, err := model.Chat(ctx, composed.Request, a.turn.take)
+		switch {
+		case llm.KindOf(err) == llm.TooLong && how < shortest:
+			continue
+		case llm.KindOf(err) == llm.TooLong:
+			return outcome{}, errors.Join(errNoRoom, err)
+		case err != nil:
+			return outcome{}, err
+		}
+		return a.read(response, composed)
+	}
+}
+
+var errNoRoom = task.Errorf(task.TooLarge, "the review and this message are too long for the model, even without the conversation before it").
+	WithHint("send a shorter message, name fewer sections, or use a model with a longer context")
+
+// read takes the answer out of what the model gave. That it was cut off is for people:
+// the next turn gives the model its own words and no others.
+func (a *answering) read(response llm.Response, composed Composition) (outcome, error) {
+	made := outcome{text: strings.TrimSpace(forge.Clean(response.Message.Text())), composed: composed}
+	if made.text == "" {
+		return outcome{}, task.Errorf(task.Unavailable, "the model answered nothing").WithHint("send the message again")
+	}
+	if response.Stop == llm.StopMaxTokens {
+		made.note = messages.Text(composed.Language, "conversation.cut")
+		a.turn.take(llm.Delta{Text: noteBelow + made.note})
+	}
+	return made, nil
+}
+
+// noteBelow stands between an answer and a note for people.
+const noteBelow = "\n\n"
+
 // end stores the answer, with what it cites and the reply on the forge.
-func (a *answering) end(ctx context.Context, answer string, composed Composition) error {
-	cited := CheckCitations(answer, a.material.Sections, a.review.HeadCommit)
+func (a *answering) end(ctx context.Context, answer outcome) error {
+	cited := CheckCitations(answer.text, a.material.Sections, a.review.HeadCommit)
+	composed := answer.composed
 	ended := store.Ended{
-		MessageID: a.begun.Message.ID, Claim: a.claim, Content: answer,
+		MessageID: a.begun.Message.ID, Claim: a.claim, Content: answer.text, Note: answer.note,
 		LastSectionMentionTurn: composed.MentionTurn, LastSectionParagraphNumbers: composed.Mentioned,
 	}
 	var err error
@@ -229,7 +271,7 @@ func (a *answering) end(ctx context.Context, answer string, composed Composition
 		return err
 	}
 	if a.begun.Message.Place != "" {
-		reply, err := replyTo(a.review.Pull, a.begun.Message, withUnconfirmed(answer, cited, a.begun.Thread.Language))
+		reply, err := replyTo(a.review.Pull, a.begun.Message, withUnconfirmed(withNote(answer.text, answer.note), cited, composed.Language))
 		if err != nil {
 			return err
 		}
@@ -244,6 +286,14 @@ func (a *answering) end(ctx context.Context, answer string, composed Composition
 	}
 	a.turn.finish(stored, nil)
 	return nil
+}
+
+// withNote is an answer as people are shown it.
+func withNote(text, note string) string {
+	if note == "" {
+		return text
+	}
+	return text + noteBelow + note
 }
 
 // fail marks the message as unanswered: the thread is as it was before.

@@ -409,43 +409,6 @@ func TestCallerGoesAway(t *testing.T) {
 	})
 }
 
-// A summary that fails loses nothing: the history is sent whole until it is there.
-func TestFailedSummaryIsTriedLater(t *testing.T) {
-	t.Parallel()
-	onEachDatabase(t, func(on place) {
-		t, database := on.t, on.Store
-		r := newRoom(t, database)
-		thread := r.thread(t)
-		good := r.summary.answer
-		r.summary.answer = func(context.Context, llm.Request, llm.Sink) (string, error) {
-			return "", &llm.Error{Kind: llm.Overloaded, Provider: "test"}
-		}
-		for turn := 1; turn <= 10; turn++ {
-			r.say(t, thread, fmt.Sprint("user_", turn))
-		}
-		r.Wait(t.Context())
-		if n := len(r.summary.requests()); n != 6 { // after turns 5 to 10
-			t.Errorf("a summary was tried %d times", n)
-		}
-		r.summary.answer = good
-		r.say(t, thread, "user_11")
-		if diff := cmp.Diff(reference(r.chat.requests()[10].Messages[0].Text(), 10, 0, "", "user_11"), arrayOf(r.chat.requests()[10])); diff != "" {
-			t.Errorf("turn 11 (-want +got):\n%s", diff)
-		}
-		r.Wait(t.Context())
-		after, err := r.Thread(t.Context(), "alice", thread.ID)
-		must(t, err)
-		if after.SummaryUpToTurn != 10 || !slices.Equal(headings(after.ConversationSummary), []string{"【1～5ターンの要約】", "【6～10ターンの要約】"}) {
-			t.Errorf("the thread is %+v", after)
-		}
-		r.say(t, thread, "user_12")
-		want := reference(r.chat.requests()[11].Messages[0].Text(), 11, 10, after.ConversationSummary, "user_12")
-		if diff := cmp.Diff(want, arrayOf(r.chat.requests()[11])); diff != "" {
-			t.Errorf("turn 12 (-want +got):\n%s", diff)
-		}
-	})
-}
-
 // A server that stops marks what it was answering as unanswered; one that dies
 // holds the thread up for a minute at most.
 func TestStopAndDeath(t *testing.T) {

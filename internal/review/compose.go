@@ -1,6 +1,7 @@
 package review
 
 import (
+	"io/fs"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -20,9 +21,10 @@ type Material struct {
 
 // Composition is a conversation as the model is given it.
 type Composition struct {
-	Request llm.Request
-	Turn    int
-	Numbers []int // of the sections that Specified and Related are about
+	Request  llm.Request
+	Language task.Language
+	Turn     int
+	Numbers  []int // of the sections that Specified and Related are about
 	// MentionTurn and Mentioned are what the thread remembers of mentions once the
 	// turn is answered.
 	MentionTurn int
@@ -33,31 +35,49 @@ type Composition struct {
 const persistence = 2
 
 // Compose puts together what the model is given for the input: the context, the
-// history or its summaries, and the question. History has a user's message and its
-// answer for each turn, in order.
-func Compose(material Material, thread store.Thread, history []store.Message, input string) Composition {
-	w := wordingIn(thread.Language)
+// history or its summaries, and the question, in the language of the thread. Prompts
+// replace built-in ones and may be nil. History has a user's message and its answer for
+// each turn, in order.
+func Compose(prompts fs.FS, material Material, thread store.Thread, history []store.Message, input string) (Composition, error) {
+	w, err := newWording(languageOr(thread.Language), prompts)
+	if err != nil {
+		return Composition{}, err
+	}
+	return compose(w, material, thread, history, input, whole), nil
+}
+
+func compose(w wording, material Material, thread store.Thread, history []store.Message, input string, how extent) Composition {
 	c := Composition{
-		Turn:        len(history)/2 + 1,
+		Language: w.language, Turn: len(history)/2 + 1,
 		MentionTurn: thread.LastSectionMentionTurn, Mentioned: thread.LastSectionParagraphNumbers,
 	}
-	if mentioned := Mentions(input, task.Language(thread.Language)); len(mentioned) > 0 {
+	if mentioned := Mentions(input, w.language); len(mentioned) > 0 {
 		c.MentionTurn, c.Mentioned = c.Turn, mentioned
 	}
 	if c.MentionTurn > 0 && c.Turn <= c.MentionTurn+persistence {
 		c.Numbers = c.Mentioned
 	}
-	messages := []llm.Message{contextMessage(material, w, c.Numbers, input)}
+	array := []llm.Message{contextMessage(material, w, c.Numbers, input)}
+	array = append(array, w.past(thread, history, how)...)
+	array = append(array, llm.UserText(w.asked(input)))
+	c.Request = llm.Request{System: w.system, Messages: array, Pinned: 1, PinnedParts: 1, Run: thread.ID}
+	return c
+}
+
+// past is what was said before: the summaries, the last exchange that they are of, and
+// everything after it; or the history as it is while nothing is summarised.
+func (w wording) past(thread store.Thread, history []store.Message, how extent) []llm.Message {
+	upTo := how.summarised(len(history) / 2)
+	thread = w.withExcerpts(how.shortened(thread, upTo), history, upTo)
+	var past []llm.Message
 	if thread.SummaryUpToTurn > 0 {
-		messages = append(messages, llm.UserText(w.text("conversation.summaries")+"\n"+thread.ConversationSummary))
+		past = append(past, llm.UserText(w.text("conversation.summaries")+"\n"+thread.ConversationSummary))
 		history = history[min(2*(thread.SummaryUpToTurn-1), len(history)):]
 	}
 	for _, message := range history {
-		messages = append(messages, llm.Message{Role: roleOf(message.Role), Parts: []llm.Part{llm.TextPart(message.Content)}})
+		past = append(past, llm.Message{Role: roleOf(message.Role), Parts: []llm.Part{llm.TextPart(how.message(message.Content))}})
 	}
-	messages = append(messages, llm.UserText(w.text("conversation.asked")+input))
-	c.Request = llm.Request{System: w.system, Messages: messages, Pinned: 1, PinnedParts: 1, Run: thread.ID}
-	return c
+	return past
 }
 
 func roleOf(role store.MessageRole) llm.Role {
@@ -77,10 +97,10 @@ func contextMessage(material Material, w wording, numbers []int, input string) l
 			blocks = append(blocks, block(heading, source, text))
 		}
 	}
-	if containsAny(input, w.purposeWords) {
+	if containsAny(input, purposeWords) {
 		add(w.text("conversation.purpose"), "purpose", material.Purpose)
 	}
-	if containsAny(input, w.gradingWords) {
+	if containsAny(input, gradingWords) {
 		add(w.text("conversation.grading"), "grading impressions", material.Grading)
 	}
 	if len(numbers) > 0 {

@@ -20,8 +20,8 @@ func TestSystemPromptsNameTheHeadings(t *testing.T) {
 		file    string
 		heading *regexp.Regexp
 	}{
-		task.English:  {"prompts/system_en.md", regexp.MustCompile(`\[[^\]]+\]`)},
-		task.Japanese: {"prompts/system_ja.md", regexp.MustCompile(`【[^】]+】`)},
+		task.English:  {"prompts/review_chat_system_en.md", regexp.MustCompile(`\[[^\]]+\]`)},
+		task.Japanese: {"prompts/review_chat_system_ja.md", regexp.MustCompile(`【[^】]+】`)},
 	} {
 		text, err := os.ReadFile(prompt.file)
 		if err != nil {

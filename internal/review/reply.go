@@ -144,11 +144,7 @@ func (s *Service) reviewOf(ctx context.Context, pull task.Key, reply Reply) (sto
 }
 
 func (s *Service) answerReply(ctx context.Context, record store.Review, reply Reply) error {
-	language, err := s.languageOf(ctx, record)
-	if err != nil {
-		return err
-	}
-	thread, err := s.Store.SharedThread(ctx, record.ID, string(language))
+	thread, err := s.Store.SharedThread(ctx, record.ID, "") // its language follows the people
 	if err != nil {
 		return err
 	}

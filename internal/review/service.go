@@ -3,6 +3,7 @@ package review
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"sync"
@@ -48,8 +49,15 @@ type Options struct {
 	// Model returns the model for a purpose, with everything around it that calls
 	// pass through: budget, retries, redaction.
 	Model func(Purpose) (llm.Model, error)
-	// Language is that of new conversations; empty means that of the review.
+	// Language is that of conversations; empty or automatic means that of what people
+	// write in them.
 	Language task.Language
+	// Prompts has files that replace the built-in prompts of the same names: those of
+	// this package and of package judge. It may be nil.
+	Prompts fs.FS
+	// SummaryWait is how long a turn waits for a summary that is being written; 0 means
+	// five seconds.
+	SummaryWait time.Duration
 	// Forges, Pulls and Steering are nil where there are no pull requests to look at.
 	Forges   map[task.Forge]forge.Forge
 	Pulls    Pulls
@@ -74,6 +82,7 @@ type Options struct {
 type Service struct {
 	Options
 	queues    queues
+	underWay  underWay
 	diffs     diffs
 	materials materials
 
@@ -285,38 +294,37 @@ func (s *Service) DeleteReview(ctx context.Context, who, id string) error {
 	return s.Store.DeleteReview(ctx, id)
 }
 
-// AddThread begins a conversation about a review. Without a language it is in that
-// of the review.
+// AddThread begins a conversation about a review. Without a language it follows the
+// messages of its person, and begins with that of the review.
 func (s *Service) AddThread(ctx context.Context, who, reviewID string, language task.Language) (store.Thread, error) {
 	if err := named(who); err != nil {
 		return store.Thread{}, err
 	}
-	if _, known := wordings[language]; !known && language != "" {
+	if language != "" && language != task.Japanese && language != task.English {
 		return store.Thread{}, task.Errorf(task.Invalid, "there is no language %q; it is ja or en", string(language))
 	}
 	found, err := s.Review(ctx, who, reviewID)
 	if err != nil {
 		return store.Thread{}, err
 	}
-	if language == "" {
-		if language, err = s.languageOf(ctx, found); err != nil {
-			return store.Thread{}, err
-		}
-	}
-	return s.Store.AddThread(ctx, store.Thread{ReviewID: reviewID, Owner: who, Language: string(language), CreatedAt: s.Now()})
-}
-
-// languageOf is the language of a conversation about the review.
-func (s *Service) languageOf(ctx context.Context, r store.Review) (task.Language, error) {
-	material, err := s.material(ctx, r)
+	made, err := s.Store.AddThread(ctx, store.Thread{ReviewID: found.ID, Owner: who, Language: string(language), CreatedAt: s.Now()})
 	if err != nil {
-		return "", err
+		return store.Thread{}, err
 	}
-	return s.Language.Of(material.Judgement.Overall, material.Question, r.AnswerText), nil
+	return s.withLanguage(ctx, made)
 }
 
 // Thread returns a thread that the caller may see.
 func (s *Service) Thread(ctx context.Context, who, id string) (store.Thread, error) {
+	found, err := s.thread(ctx, who, id)
+	if err != nil {
+		return store.Thread{}, err
+	}
+	return s.withLanguage(ctx, found)
+}
+
+// thread is Thread as it is stored: without a language if it follows its person.
+func (s *Service) thread(ctx context.Context, who, id string) (store.Thread, error) {
 	found, err := s.Store.Thread(ctx, id)
 	if err != nil {
 		return store.Thread{}, err
@@ -352,9 +360,13 @@ func (s *Service) Threads(ctx context.Context, who, reviewID string) ([]store.Th
 	}
 	var visible []store.Thread
 	for _, thread := range found {
-		if isIn(thread, who) || thread.Owner == "" {
-			visible = append(visible, thread)
+		if !isIn(thread, who) && thread.Owner != "" {
+			continue
 		}
+		if thread, err = s.withLanguage(ctx, thread); err != nil {
+			return nil, err
+		}
+		visible = append(visible, thread)
 	}
 	return visible, nil
 }
@@ -424,7 +436,7 @@ func (s *Service) Judge(ctx context.Context, who string, question store.Question
 	}
 	judging, end := s.untilStop(ctx)
 	defer end()
-	judged, err := judge.Judge{Model: model, Log: s.Log}.Judge(judging, paper)
+	judged, err := judge.Judge{Model: model, Prompts: s.Prompts, Log: s.Log}.Judge(judging, paper)
 	if errors.Is(context.Cause(judging), errStopping) && err != nil {
 		err = errStopping
 	}

@@ -15,8 +15,9 @@ const window = 5
 // span is a range of section numbers, both ends included.
 type span struct{ from, to int }
 
-// spansOf returns the ranges around the sections that exist, clamped to what
-// exists and merged where they touch.
+// spansOf returns the ranges around the numbers, clamped to the sections that exist
+// and merged where they touch. A number just outside has a range too; one so far
+// away that no section is in its range has none.
 func spansOf(sections []judge.Section, numbers []int) []span {
 	if len(sections) == 0 {
 		return nil
@@ -26,17 +27,20 @@ func spansOf(sections []judge.Section, numbers []int) []span {
 	slices.Sort(named)
 	var spans []span
 	for _, number := range named {
-		if _, found := sectionAt(sections, number); !found {
+		around := span{max(first, number-window), min(last, number+window)}
+		if around.from > around.to {
 			continue
 		}
-		around := span{max(first, number-window), min(last, number+window)}
 		if end := len(spans) - 1; end >= 0 && around.from <= spans[end].to+1 {
 			spans[end].to = max(spans[end].to, around.to)
 			continue
 		}
 		spans = append(spans, around)
 	}
-	return spans
+	return slices.DeleteFunc(spans, func(s span) bool { // numbers may leave holes
+		at, _ := sectionAt(sections, s.from)
+		return sections[at].Number > s.to
+	})
 }
 
 // sectionAt finds a section, or the place where it would be. Sections are by
@@ -46,8 +50,8 @@ func sectionAt(sections []judge.Section, number int) (int, bool) {
 }
 
 // Specified is the part of the answer around the sections with these numbers:
-// for each the five before and the five after it, with a gap between ranges that
-// do not touch. Numbers that do not exist yield nothing. Sections are by number.
+// for each the five before and the five after it as far as they exist, with a gap
+// between ranges that do not touch. Sections are by number.
 func Specified(sections []judge.Section, numbers []int) string {
 	var b strings.Builder
 	for i, around := range spansOf(sections, numbers) {

@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Said is a message with its citations as they are now.
+// Said is a message as people are shown it: with what they are told about it, and its
+// citations as they are now.
 type Said struct {
 	store.Message
 	Citations []Citation
@@ -20,7 +22,7 @@ type Said struct {
 // Messages returns what was said in a thread. A message whose answering ended
 // unseen is shown as unanswered.
 func (s *Service) Messages(ctx context.Context, who, threadID string) ([]Said, error) {
-	thread, err := s.Thread(ctx, who, threadID)
+	thread, err := s.thread(ctx, who, threadID)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +41,7 @@ func (s *Service) Messages(ctx context.Context, who, threadID string) ([]Said, e
 
 // Answer is a stored answer as people are shown it.
 func (s *Service) Answer(ctx context.Context, who string, message store.Message) (Said, error) {
-	thread, err := s.Thread(ctx, who, message.ThreadID)
+	thread, err := s.thread(ctx, who, message.ThreadID)
 	if err != nil {
 		return Said{}, err
 	}
@@ -55,6 +57,9 @@ func (s *Service) Answer(ctx context.Context, who string, message store.Message)
 func (s *Service) said(message store.Message) (Said, error) {
 	if message.State == store.Answering && !message.HeldUntil.After(s.Now()) {
 		message.State, message.Cause = store.Unanswered, "interrupted"
+	}
+	if message.Role == store.AssistantMessage {
+		message.Content, message.Cause = withNote(message.Content, message.Cause), ""
 	}
 	one := Said{Message: message}
 	if len(message.Citations) > 0 {
@@ -87,7 +92,7 @@ func (s *Service) freshen(ctx context.Context, thread store.Thread, said []Said)
 
 // Preview is what would be sent for an input in a thread, now.
 func (s *Service) Preview(ctx context.Context, who, threadID, input string) (Composition, error) {
-	thread, err := s.Thread(ctx, who, threadID)
+	thread, err := s.thread(ctx, who, threadID)
 	if err != nil {
 		return Composition{}, err
 	}
@@ -106,7 +111,9 @@ func (s *Service) Preview(ctx context.Context, who, threadID, input string) (Com
 	if err != nil {
 		return Composition{}, err
 	}
-	return Compose(material, thread, answered(said), input), nil
+	history := answered(said)
+	thread.Language = string(s.spokenIn(thread, record, material, history, input))
+	return Compose(s.Prompts, material, thread, history, input)
 }
 
 // Given is what a model is given, for people to look at.
@@ -133,7 +140,7 @@ func (c Composition) Given() Given {
 // Sent is what the model was given for an answer, when it was. NotFound if that was
 // not kept.
 func (s *Service) Sent(ctx context.Context, who, threadID, answerID string) (given Given, err error) {
-	if _, err := s.Thread(ctx, who, threadID); err != nil {
+	if _, err := s.thread(ctx, who, threadID); err != nil {
 		return Given{}, err
 	}
 	said, err := s.Store.Messages(ctx, threadID)
@@ -154,7 +161,7 @@ func (s *Service) Sent(ctx context.Context, who, threadID, answerID string) (giv
 }
 
 // withUnconfirmed adds to an answer which of its citations are not true.
-func withUnconfirmed(answer string, cited []Citation, language string) string {
+func withUnconfirmed(answer string, cited []Citation, in task.Language) string {
 	var wrong []string
 	for _, citation := range cited {
 		if shown := citation.Shown(); citation.State != Confirmed && !slices.Contains(wrong, shown) {
@@ -164,5 +171,5 @@ func withUnconfirmed(answer string, cited []Citation, language string) string {
 	if len(wrong) == 0 {
 		return answer
 	}
-	return answer + "\n\n" + wordingIn(language).text("conversation.unconfirmed", strings.Join(wrong, ", "))
+	return answer + "\n\n" + messages.Text(in, "conversation.unconfirmed", strings.Join(wrong, ", "))
 }

@@ -1,63 +1,80 @@
 package review
 
 import (
-	_ "embed" // for the prompts
+	"embed"
+	"io/fs"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/messages"
+	"github.com/toryo-dev/toryo/internal/prompt"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-//go:embed prompts/system_ja.md
-var systemJapanese string
-
-//go:embed prompts/system_en.md
-var systemEnglish string
-
-//go:embed prompts/summarize_ja.md
-var summarizeJapanese string
-
-//go:embed prompts/summarize_en.md
-var summarizeEnglish string
+//go:embed prompts/*.md
+var embedded embed.FS
 
 // wording is what depends on the language of a conversation besides the texts of
 // package messages.
 type wording struct {
-	language          task.Language
-	system, summarize string // prompts
-
-	// purposeWords and gradingWords ask for their blocks, in lower case.
-	purposeWords, gradingWords []string
+	language                task.Language
+	system, summarize, user string // prompts
 }
 
 // text is a text in the language.
 func (w wording) text(key string, args ...any) string { return messages.Text(w.language, key, args...) }
 
+// asked is the last message: the question of the person.
+func (w wording) asked(input string) string {
+	return prompt.Fill(w.user, map[string]string{questionPlace: input})
+}
+
+// questionPlace is the place of the person's message in its prompt.
+const questionPlace = "question"
+
 // gap stands between two ranges of sections, in every language.
 const gap = "……"
 
-var wordings = map[task.Language]wording{
-	task.Japanese: {
-		language:     task.Japanese,
-		system:       strings.TrimSpace(systemJapanese) + "\n\n" + strings.TrimSpace(llm.UntrustedRule),
-		summarize:    strings.TrimSpace(summarizeJapanese) + "\n\n" + strings.TrimSpace(llm.UntrustedRule),
-		purposeWords: []string{"出題趣旨"}, gradingWords: []string{"採点実感"},
-	},
-	task.English: {
-		language:     task.English,
-		system:       strings.TrimSpace(systemEnglish) + "\n\n" + strings.TrimSpace(llm.UntrustedRule),
-		summarize:    strings.TrimSpace(summarizeEnglish) + "\n\n" + strings.TrimSpace(llm.UntrustedRule),
-		purposeWords: []string{"purpose of the question", "purpose text", "出題趣旨"},
-		gradingWords: []string{"grading impression", "採点実感"},
-	},
+// purposeWords and gradingWords ask for their blocks, in lower case: whatever the
+// language of the rest of the message is.
+var (
+	purposeWords = []string{"出題趣旨", "purpose of the question", "purpose text"}
+	gradingWords = []string{"採点実感", "grading impression"}
+)
+
+// wordingIn is the wording in a language, with the prompts of the configuration.
+func (s *Service) wordingIn(language task.Language) (wording, error) {
+	return newWording(language, s.Prompts)
 }
 
-// wordingIn returns the wording of a language; Japanese is the one of the
-// specification, and of every thread that names no other.
-func wordingIn(language string) wording {
-	if found, ok := wordings[task.Language(language)]; ok {
-		return found
+// newWording reads the prompts of a language. Whatever replaces them, the model is told
+// what quoted text is.
+func newWording(language task.Language, replaced fs.FS) (w wording, err error) {
+	w.language = language
+	if w.system, err = prompt.Read(embedded, replaced, promptName("system", language)); err != nil {
+		return wording{}, err
 	}
-	return wordings[task.Japanese]
+	if w.summarize, err = prompt.Read(embedded, replaced, promptName("summarize", language)); err != nil {
+		return wording{}, err
+	}
+	if w.user, err = prompt.Read(embedded, replaced, promptName("user", language), questionPlace); err != nil {
+		return wording{}, err
+	}
+	rule := "\n\n" + strings.TrimSpace(llm.UntrustedRule)
+	w.system += rule
+	w.summarize += rule
+	return w, nil
+}
+
+func promptName(what string, language task.Language) string {
+	return "review_chat_" + what + "_" + string(language) + ".md"
+}
+
+// languageOr is a language that there are texts in; Japanese is the one of the
+// specification, and of every thread that names no other.
+func languageOr(language string) task.Language {
+	if task.Language(language) == task.English {
+		return task.English
+	}
+	return task.Japanese
 }

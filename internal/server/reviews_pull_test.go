@@ -299,6 +299,33 @@ func (h *pullHouse) reply(t *testing.T, who, text string) {
 	must(t, err)
 }
 
+// A reply is answered in the language in which it is written.
+func TestRepliesAreAnsweredInTheirLanguage(t *testing.T) {
+	t.Parallel()
+	h := newPullHouse(t)
+	h.review(t)
+	h.wrote(t, "review <nil>")
+	for i, step := range []struct{ reply, asked, note string }{
+		{"Why is it too loud?", "The user asks: ", "(Not confirmed: §7"},
+		{"なぜうるさいのですか", "ユーザーの質問: ", "（確認できない引用: §7"},
+		{"README.md", "ユーザーの質問: ", "（確認できない引用: §7"},
+	} {
+		h.reply(t, "alice", step.reply)
+		must(t, h.service.LookAtPull(t.Context(), h.pull, true))
+		h.wrote(t, "reply <nil>")
+		records := h.model.Records()
+		last := records[len(records)-1].Request.Messages
+		if text := last[len(last)-1].Text(); !strings.Contains(text, step.asked+"§1 README.md:2\n> Too loud.\n\n"+step.reply) {
+			t.Errorf("%q is sent as %q", step.reply, text)
+		}
+		threads, err := h.forge.ReviewThreads(t.Context(), h.pull)
+		must(t, err)
+		if said := threads[0].Comments; !strings.Contains(said[2*i+2].Body, step.note) {
+			t.Errorf("%q is answered with %q", step.reply, said[2*i+2].Body)
+		}
+	}
+}
+
 // Replies are also found without anyone saying so.
 func TestRepliesAreFoundByLooking(t *testing.T) {
 	t.Parallel()

@@ -37,6 +37,9 @@ rules:
     times: 1
     when: {last: "fail"}
     answer: {error: {status: 529}}
+  - name: refuses
+    when: {last: "refuse"}
+    answer: {error: {status: 400, message: "a stop sequence is too long"}}
   - name: slow
     when: {last: "slow"}
     answer: {pace: 2ms, text: "0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 slow"}
@@ -374,6 +377,24 @@ func TestModelErrorOverHTTP(t *testing.T) {
 		again := ask[wire.Message](h, 200, "alice", post, at, wire.NewMessage{Content: "fail"})
 		if said := ask[wire.Messages](h, 200, "alice", get, at, nil).Messages; again.Turn != 1 || len(said) != 2 {
 			t.Errorf("%+v, the messages are %+v", again, said)
+		}
+	})
+}
+
+// What the provider does not accept is not a fault of the configuration.
+func TestProviderErrorOverHTTP(t *testing.T) {
+	t.Parallel()
+	inChatHouses(t, func(h chatHouse) {
+		t := h.t
+		at := "/v1/threads/" + h.thread().ID + "/messages"
+		problem := ask[wire.Problem](h, 502, "alice", post, at, wire.NewMessage{Content: "refuse"})
+		if problem.Code != "provider_error" || problem.Title != "the model provider refused to answer" ||
+			!strings.Contains(problem.Detail, "does not accept the request (status 400): a stop sequence is too long") {
+			t.Errorf("the problem is %+v", problem)
+		}
+		said := ask[wire.Messages](h, 200, "alice", get, at, nil).Messages
+		if len(said) != 1 || said[0].State != "unanswered" || !strings.Contains(said[0].Cause, "a stop sequence is too long") {
+			t.Errorf("the messages are %+v", said)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
 	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -106,6 +107,22 @@ func TestStopIsSaidInJapanese(t *testing.T) {
 	t.Parallel()
 	w := onSQLite(t)
 	made := w.issue(t, "門を直してください")
+	w.unassign(t, made.Key)
+	if err := w.intake.Look(t.Context(), made.Key, 0); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(t, made.Key)
+	w.wantComments(t, made.Key, "停止しました。")
+}
+
+// The body tells the language as well as the title, which may be a name only.
+func TestStopIsSaidInTheLanguageOfTheBody(t *testing.T) {
+	t.Parallel()
+	w := onSQLite(t)
+	made := w.issue(t, "NullPointerException in UserService")
+	w.forge.Change(made.Key, func(i *forge.Item) {
+		i.Body = "ログインすると例外が発生します。直してください。"
+	})
 	w.unassign(t, made.Key)
 	if err := w.intake.Look(t.Context(), made.Key, 0); err != nil {
 		t.Fatal(err)

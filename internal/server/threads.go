@@ -56,7 +56,7 @@ func (r reviews) registerThreads(unknown []int) {
 		OperationID: "add-message", Method: http.MethodPost, Path: "/v1/threads/{id}/messages", Summary: "Say something; the answer is the assistant's message",
 		Description: "With Accept: text/event-stream the answer is streamed: the events asked, delta, and at the end message or problem. " +
 			"An answer goes on when the caller goes away, and is found among the messages.",
-		Errors: append([]int{http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable}, unknown...),
+		Errors: append([]int{http.StatusRequestEntityTooLarge, http.StatusBadGateway, http.StatusServiceUnavailable}, unknown...),
 		Responses: map[string]*huma.Response{"200": {
 			Description: "The assistant's message", Content: map[string]*huma.MediaType{
 				"application/json": {Schema: s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[wire.Message](), true, "")},

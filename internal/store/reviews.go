@@ -93,7 +93,7 @@ type Thread struct {
 	ID                          string
 	ReviewID                    string
 	Owner                       string
-	Language                    string
+	Language                    string // empty means that of what people write in it
 	ConversationSummary         string
 	SummaryUpToTurn             int
 	LastSectionMentionTurn      int
@@ -153,7 +153,7 @@ type Message struct {
 	Origin    string
 	Place     string
 	State     MessageState
-	Cause     string // why there is no answer, for people
+	Cause     string // why there is no answer, or what people are told below one
 	Attempts  int    // to answer it
 	HeldUntil time.Time
 	Citations json.RawMessage
@@ -188,6 +188,7 @@ type Ended struct {
 	MessageID                   string // of the user
 	Claim                       string
 	Content                     string
+	Note                        string // what people are told below the answer; see Message.Cause
 	Citations                   json.RawMessage
 	LastSectionMentionTurn      int
 	LastSectionParagraphNumbers []int

@@ -27,29 +27,74 @@ func (l Language) Name() string {
 // code is what a text quotes and does not say.
 var code = regexp.MustCompile("(?s)```.*?(```|$)|`[^`\n]*`|https?://[^\\s<>\"]+|<!--.*?(-->|$)")
 
-// Of returns the language for an item with these texts, which is the one that is
-// set, or else that of the first text that says something. Japanese is written
-// with few characters and many English names: a quarter as many are enough.
+// Of returns the language for something with these texts, which is the one that is
+// set, or else that of the first text that says something.
 func (l Language) Of(texts ...string) Language {
 	if l == Japanese || l == English {
 		return l
 	}
 	for _, text := range texts {
-		japanese, latin := 0, 0
-		for _, letter := range code.ReplaceAllString(text, " ") {
-			switch {
-			case unicode.In(letter, unicode.Hiragana, unicode.Katakana, unicode.Han):
-				japanese++
-			case unicode.IsLetter(letter):
-				latin++
-			}
-		}
-		if japanese > 0 && japanese*4 >= latin {
-			return Japanese
-		}
-		if strings.TrimSpace(text) != "" && latin > 0 {
-			return English
+		if written, said := writtenIn(text); said {
+			return written
 		}
 	}
 	return English
+}
+
+// OfItem returns the language for an item. Title and body count alike: a title is often
+// a name or an error message, and then the body says which language people write. Where
+// neither says anything, the other texts count as in [Language.Of].
+func (l Language) OfItem(title, body string, others ...string) Language {
+	if l == Japanese || l == English {
+		return l
+	}
+	inTitle, titled := writtenIn(title)
+	inBody, bodied := writtenIn(body)
+	switch {
+	case titled && inTitle == Japanese, bodied && inBody == Japanese:
+		return Japanese
+	case titled || bodied:
+		return English
+	default:
+		return l.Of(others...)
+	}
+}
+
+// writtenIn is the language of a text, and whether it says anything. Japanese is written
+// with few characters and many English names: a quarter as many are enough.
+func writtenIn(text string) (in Language, says bool) {
+	japanese, latin := 0, 0
+	for _, letter := range code.ReplaceAllString(text, " ") {
+		switch {
+		case unicode.In(letter, unicode.Hiragana, unicode.Katakana, unicode.Han):
+			japanese++
+		case unicode.IsLetter(letter):
+			latin++
+		}
+	}
+	if japanese > 0 && japanese*4 >= latin {
+		return Japanese, true
+	}
+	return English, latin > 0
+}
+
+// quotedLine is a line that repeats what somebody else has said.
+var quotedLine = regexp.MustCompile(`(?m)^[ \t]*>.*$`)
+
+// Spoken is the language that a person speaks in a message, and whether the message
+// tells: one word, such as OK or the name of something, is written so in every language.
+// What it quotes does not count, nor do names of files.
+func Spoken(text string) (in Language, tells bool) {
+	text = code.ReplaceAllString(quotedLine.ReplaceAllString(text, " "), " ")
+	if in, says := writtenIn(text); says && in == Japanese {
+		return Japanese, true
+	}
+	words := 0
+	for field := range strings.FieldsSeq(text) {
+		word := strings.TrimFunc(field, func(r rune) bool { return !unicode.IsLetter(r) })
+		if len(word) > 1 && !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '’' && r != '-' }) {
+			words++
+		}
+	}
+	return English, words > 1
 }

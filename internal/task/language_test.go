@@ -32,3 +32,53 @@ func TestLanguageOfAnItem(t *testing.T) {
 		}
 	}
 }
+
+// A title that is the name of something says nothing about the language of people.
+func TestLanguageOfTitleAndBody(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		set         task.Language
+		title, body string
+		others      []string
+		want        task.Language
+	}{
+		{"auto", "Fix the parser", "It fails.", nil, task.English},
+		{"auto", "v1.2", "リリースしてください", nil, task.Japanese},
+		{"auto", "NullPointerException in UserService", "ログイン時に例外が発生します。", nil, task.Japanese},
+		{"auto", "ログインできない", "java.lang.NullPointerException at com.example.UserService.login", nil, task.Japanese},
+		{"auto", "Fix the parser", "```\nエラー\n```", nil, task.English},
+		{"auto", "v1.2", "", []string{"リリースしてください"}, task.English},
+		{"auto", "", "1.2", []string{"リリースしてください"}, task.Japanese},
+		{"", "", "", nil, task.English},
+		{"en", "直す", "直す", nil, task.English},
+		{"ja", "Fix", "It fails.", nil, task.Japanese},
+	} {
+		if got := test.set.OfItem(test.title, test.body, test.others...); got != test.want {
+			t.Errorf("%s %q, %q: %s, want %s", test.set, test.title, test.body, got, test.want)
+		}
+	}
+}
+
+func TestSpokenLanguage(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]task.Language{
+		"なぜですか": task.Japanese,
+		"§3の reasonable person とは何ですか": task.Japanese,
+		"理由は？":                           task.Japanese,
+		"Why was §3 marked down?":        task.English,
+		"Isn't it right?":                task.English,
+		"> なぜ減点ですか\n\nBecause I asked":   task.English,
+		"> The answer is wrong\n\nなぜ":    task.Japanese,
+		"§3 main.go:12\n> Too loud.\n\n": "",
+		"OK":                             "",
+		"§3":                             "",
+		"user_1":                         "",
+		"main.go":                        "",
+		"":                               "",
+		"`if x then`":                    "",
+	} {
+		if got, told := task.Spoken(text); told != (want != "") || told && got != want {
+			t.Errorf("%q: %s, %v", text, got, told)
+		}
+	}
+}

@@ -17,6 +17,9 @@ type silent struct {
 	asked chan struct{}
 }
 
+// Info implements llm.Model.
+func (s silent) Info() llm.Info { return llm.Info{Provider: "test", Model: "silent"} }
+
 // Chat implements llm.Model.
 func (s silent) Chat(ctx context.Context, _ llm.Request, _ llm.Sink) (llm.Response, error) {
 	s.asked <- struct{}{}

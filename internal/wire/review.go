@@ -74,7 +74,7 @@ type Shares struct {
 // NewThread begins a conversation about a review.
 type NewThread struct {
 	ReviewID string `json:"review_id"`
-	Language string `json:"language,omitempty" doc:"Without it, that of the review" enum:"ja,en"`
+	Language string `json:"language,omitempty" doc:"Without it, that of what you write, and of the review before you do" enum:"ja,en"`
 }
 
 // Thread is a conversation about a review.

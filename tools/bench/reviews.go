@@ -90,7 +90,10 @@ func timeContext() (first, each time.Duration, err error) {
 		material := review.Material{Question: "契約の成立を論ぜよ。", Judgement: parsed, Sections: judge.ParseSections(answer)}
 		apart[i] = time.Since(begun)
 		begun = time.Now()
-		composed := review.Compose(material, thread, history, "§3と§500と§999は")
+		composed, err := review.Compose(nil, material, thread, history, "§3と§500と§999は")
+		if err != nil {
+			return 0, 0, err
+		}
 		together[i] = time.Since(begun)
 		if composed.Turn != chatTurns+1 || len(composed.Numbers) != 3 {
 			return 0, 0, fmt.Errorf("the context is of turn %d and sections %v", composed.Turn, composed.Numbers)
@@ -124,7 +127,10 @@ func sendChat() (sent, everything int, err error) {
 		if turn%3 == 0 {
 			input = fmt.Sprintf("§%dは%s", turn, input)
 		}
-		composed := review.Compose(material, thread, history, input)
+		composed, err := review.Compose(nil, material, thread, history, input)
+		if err != nil {
+			return 0, 0, err
+		}
 		thread.LastSectionMentionTurn, thread.LastSectionParagraphNumbers = composed.MentionTurn, composed.Mentioned
 		sent += composed.Request.Size()
 		everything += len(composed.Request.System) + len(material.Question) + len(material.Purpose) + len(material.Grading) + len(answer) + len(judgement) + len(input)

@@ -79,11 +79,11 @@ func New(options Options) (*Comment, error) {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	texts := []string{options.Work.Title, options.Work.Body}
+	var texts []string
 	for _, comment := range options.Work.Comments {
 		texts = append(texts, comment.Body)
 	}
-	c := &Comment{options: options, language: options.Language.Of(texts...), phases: map[task.Phase]string{}}
+	c := &Comment{options: options, language: options.Language.OfItem(options.Work.Title, options.Work.Body, texts...), phases: map[task.Phase]string{}}
 	for _, past := range options.Work.Past {
 		if past.Source == task.FromServer || past.Kind == task.StateChanged {
 			continue

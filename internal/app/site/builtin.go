@@ -62,6 +62,7 @@ func (b *BuiltIn) review() agent.Executor {
 			return role.Text(name), err
 		},
 		Language: task.Language(b.config.Language),
+		Prompts:  promptsOf(b.config),
 	}
 }
 
@@ -86,7 +87,7 @@ func (b *BuiltIn) options(run agent.Run) (phase.Options, error) {
 	c := b.config
 	return phase.Options{
 		Model: func(phase task.Phase) llm.Model { return byPhase[phase] }, Summarizer: summarizer,
-		Setup: b.setup(run), Spec: b.spec(run), Language: c.Language, Prompts: b.prompts(),
+		Setup: b.setup(run), Spec: b.spec(run), Language: c.Language, Prompts: promptsOf(c),
 		Role:     role,
 		Servers:  b.servers(),
 		OnHost:   mcp.Host{},
@@ -140,12 +141,12 @@ func (b *BuiltIn) spec(run agent.Run) sandbox.Spec {
 	}
 }
 
-// prompts are the files that replace embedded prompts, if there are any.
-func (b *BuiltIn) prompts() fs.FS {
-	if b.config.PromptsDir == "" {
+// promptsOf are the files that replace built-in prompts, if there are any.
+func promptsOf(c config.Config) fs.FS {
+	if c.PromptsDir == "" {
 		return nil
 	}
-	return os.DirFS(b.config.PromptsDir)
+	return os.DirFS(c.PromptsDir)
 }
 
 // role is what the configuration says of a role.

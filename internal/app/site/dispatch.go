@@ -92,7 +92,9 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 	expiry := &broker.Expiry{
 		Leases: f.store, Tasks: f.store, MaxAttempts: c.MaxAttempts, Labels: c.LabelNames, Now: now, OutboxChanged: f.sender.Wake, Log: f.log,
 		Halted: controller.Halted, Grace: max(c.Leases.RenewEvery, graceLooks*expireEvery),
-		GaveUp: func(t task.Task) string { return broker.AttemptsComment(c.Language, t) },
+		GaveUp: func(ctx context.Context, t task.Task) string {
+			return broker.AttemptsComment(status.LanguageOf(ctx, t), t)
+		},
 	}
 	taking := intake.New(intake.Options{
 		Tasks: f.store, Outbox: f.sender, Changes: f.changes, Forges: f.forges, Snapshots: f.snapshots, Verdicts: verdicts.Reader{Own: f.store}, Facts: f.store, BranchCommit: branchCommit(f.mirrors), Trust: f.trust, Scope: scopeOf(c), Outside: outsideOf(c), Bot: botOf(c, f.forges), Steering: f.steering,
@@ -103,9 +105,11 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 		Tasks: f.store, Changes: f.changes, Snapshots: f.snapshots, Comments: logs, Wanted: taking.Look,
 		Answered: controller.Answered, AnswerWithin: c.PauseResume.AnswerWithin, Plan: plans.Decide, Now: now, Log: f.log,
 	})
+	handing := handOutOptions(c, f, logs, plans, expiry)
+	handing.Language = status.LanguageOf
 	watch := &boardWatch{watch: f.board.Watch(), changes: f.changes, log: f.log}
 	d := &dispatch{
-		HandOut:  broker.NewHandOut(handOutOptions(c, f, logs, plans, expiry)),
+		HandOut:  broker.NewHandOut(handing),
 		notifier: notifier, controller: controller, watcher: watcher, intake: taking,
 		runs: broker.NewRuns(broker.RunOptions{
 			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Changes: f.changes, Notifier: notifier, Status: status, Own: own, Base: baseOf(f.mirrors), Forges: readersOf(f.forges),
@@ -144,7 +148,7 @@ func handOutOptions(c config.Config, f *connections, logs *comments.Log, plans *
 	}
 	return broker.HandOutOptions{
 		Leases: f.store, Known: f.store, Tasks: f.store, Notices: f.store, Limits: broker.Limits(c.Limits),
-		Lease: c.Leases.Duration, Renew: c.Leases.RenewEvery, MaxAttempts: c.MaxAttempts, Events: f.store, Labels: c.LabelNames, Outbox: f.store, Language: task.Language(c.Language),
+		Lease: c.Leases.Duration, Renew: c.Leases.RenewEvery, MaxAttempts: c.MaxAttempts, Events: f.store, Labels: c.LabelNames, Outbox: f.store,
 		Token: access.NewLeaseToken, Hash: access.Hash, Prepare: preparer.Prepare, Now: f.clock.Now, OutboxChanged: f.sender.Wake, Log: f.log,
 		Able:  func() error { return workdir.TestWrite(c.DataDir) },
 		Ended: expiry.Restarted,

@@ -23,7 +23,7 @@ func startReviews(ctx context.Context, c config.Config, f *connections, free fre
 		return nil, err
 	}
 	service := review.New(review.Options{
-		Store: f.store, Model: models, Language: task.Language(c.Language), Forges: f.forges, Pulls: f.snapshots, Steering: f.steering,
+		Store: f.store, Model: models, Language: task.Language(c.Language), Prompts: promptsOf(c), Forges: f.forges, Pulls: f.snapshots, Steering: f.steering,
 		Free: free.free, Wake: f.sender.Wake, Now: f.clock.Now, Log: f.log,
 	})
 	service.StartWatching(ctx, f.changes, c.SyncInterval)
@@ -78,10 +78,20 @@ func WithReviews(ctx context.Context, p Program, c config.Config, database store
 		return err
 	}
 	service := review.New(review.Options{
-		Store: database, Model: models, Language: task.Language(c.Language), Now: p.Now, Log: log,
+		Store: database, Model: models, Language: task.Language(c.Language), Prompts: promptsOf(c), Now: p.Now, Log: log,
 		Free: freeing{process, database, p.Now, nil, log}.free,
 	})
 	defer service.Stop()
-	defer service.Wait(ctx) // a summary may be due
+	defer finishSummaries(ctx, service)
 	return do(service)
+}
+
+// summariesWithin is how long a command that has done its work waits for the summary of a
+// conversation. One that is cut off is written after the next message.
+const summariesWithin = 15 * time.Second
+
+func finishSummaries(ctx context.Context, service *review.Service) {
+	ctx, cancel := context.WithTimeout(ctx, summariesWithin)
+	defer cancel()
+	service.Wait(ctx)
 }

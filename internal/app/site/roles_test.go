@@ -64,3 +64,28 @@ func TestReviewersAreToldTheirRole(t *testing.T) {
 		}
 	}
 }
+
+// The reviewer has the prompts of the configuration.
+func TestReviewersHaveTheirPrompts(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "review.md"), []byte("Look at the locks.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := &BuiltIn{config: config.Config{PromptsDir: folder}}
+	model := &asked{}
+	reviewer, is := b.review().(agent.Reviewer)
+	if !is {
+		t.Fatalf("the reviewer is %T", b.review())
+	}
+	reviewer.Model = func(task.Role, llm.Ledger) (llm.Model, error) { return model, nil }
+	_, err := reviewer.Execute(t.Context(), agent.Run{
+		Work: phase.Work{Role: "CODER", Type: task.Review}, Journal: unread{},
+		Assignment: wire.Assignment{Title: "Oil the gate", PullRequest: &wire.PullRequest{
+			Title: "Oil the gate", Commit: "c1", Diff: "diff --git a/x b/x\nnew file mode 100644\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+oil\n",
+		}},
+	})
+	if err == nil || !strings.HasPrefix(model.system, "Look at the locks.\n") {
+		t.Errorf("%v; the model is told %q", err, model.system)
+	}
+}

@@ -333,7 +333,7 @@ func (i *Intake) assign(ctx context.Context, want store.NewTask) error {
 // comment writes a comment of the server's own on an item, in the item's language. The same
 // what is the same comment.
 func (i *Intake) comment(ctx context.Context, on forge.Item, what string, text func(task.Language) string) error {
-	stored, err := i.put(ctx, outbox.Write{Item: on.Key, What: what}, outbox.Comment{Text: text(i.options.Language.Of(on.Title, on.Body))})
+	stored, err := i.put(ctx, outbox.Write{Item: on.Key, What: what}, outbox.Comment{Text: text(i.options.Language.OfItem(on.Title, on.Body))})
 	if err == nil && stored.Status == store.Pending && stored.Attempts == 0 {
 		i.options.Log.InfoContext(ctx, "put a comment for people into the outbox", "item", on.Key.String(), "what", what)
 	}

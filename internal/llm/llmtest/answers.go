@@ -221,7 +221,7 @@ func (s suite) maxTokens(t *testing.T) {
 func (s suite) refusal(t *testing.T) {
 	model, player := s.play(t, answer(script.Answer{Text: "I will not.", Stop: "refusal"}))
 	failed := mustFail(t, model, ask("x"), llm.Refused)
-	if failed.Kind.Retry() || task.CodeOf(failed) != task.Invalid {
+	if failed.Kind.Retry() || task.CodeOf(failed) != task.ProviderError {
 		t.Errorf("a refusal is final: %v, code %s", failed, task.CodeOf(failed))
 	}
 	if !strings.Contains(failed.Error(), "refused") || len(player.Records()) != 1 {

@@ -24,10 +24,10 @@ func (s suite) statuses(t *testing.T) {
 		retry   bool
 		code    task.Code
 	}{
-		{"400", script.Failure{Status: 400, Message: "bad thing"}, llm.BadRequest, false, task.BadConfig},
-		{"401", script.Failure{Status: 401, Message: "invalid key"}, llm.Unauthorized, false, task.BadConfig},
-		{"403", script.Failure{Status: 403, Message: "not yours"}, llm.Unauthorized, false, task.BadConfig},
-		{"404", script.Failure{Status: 404, Message: "no such model"}, llm.UnknownModel, false, task.BadConfig},
+		{"400", script.Failure{Status: 400, Message: "bad thing"}, llm.BadRequest, false, task.ProviderError},
+		{"401", script.Failure{Status: 401, Message: "invalid key"}, llm.Unauthorized, false, task.ProviderError},
+		{"403", script.Failure{Status: 403, Message: "not yours"}, llm.Unauthorized, false, task.ProviderError},
+		{"404", script.Failure{Status: 404, Message: "no such model"}, llm.UnknownModel, false, task.ProviderError},
 		{"413", script.Failure{Status: 413, Message: "too big"}, llm.TooLong, false, task.TooLarge},
 		{"context", script.Failure{Status: 400, Message: "prompt is too long: 300000 tokens > 200000 maximum"}, llm.TooLong, false, task.TooLarge},
 		{"429", script.Failure{Status: 429, Message: "slow down", RetryAfter: 7 * time.Second}, llm.RateLimited, true, task.Unavailable},

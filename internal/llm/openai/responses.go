@@ -67,8 +67,10 @@ type reasoningData struct {
 	Encrypted string `json:"encrypted"`
 }
 
+// inputItems takes a message apart: calls, results and what was thought are items of
+// their own. All that a user says is one message, as it is in the other APIs.
 func inputItems(message llm.Message) []any {
-	var items, texts []any
+	var items []any
 	for _, part := range message.Parts {
 		switch {
 		case part.Call != nil:
@@ -81,11 +83,12 @@ func inputItems(message llm.Message) []any {
 			}
 		case part.Text != "" && message.Role == llm.Assistant:
 			items = append(items, messageItem{Role: "assistant", Content: part.Text})
-		case part.Text != "":
-			texts = append(texts, messageItem{Role: "user", Content: part.Text})
 		}
 	}
-	return append(items, texts...) // results before what the user says to them
+	if text := message.Text(); text != "" && message.Role != llm.Assistant {
+		items = append(items, messageItem{Role: "user", Content: text}) // behind the results that it is about
+	}
+	return items
 }
 
 func reasoningOf(thinking llm.Thinking) (reasoningItem, bool) {

@@ -2,17 +2,18 @@ package conversation
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/prompt"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-//go:embed summarize.md
-var summarizePrompt string
+//go:embed prompts/*.md
+var embedded embed.FS
 
 // Method is how a compaction made room.
 type Method string
@@ -232,6 +233,10 @@ func boundary(turns []llm.Message, at int) int {
 // write has the model summarise the turns before the cut, in as many steps as its
 // context needs: each takes the notes so far and the next piece.
 func (c *Conversation) write(ctx context.Context, done *Compaction, state State, cut int) (string, error) {
+	system, err := prompt.Read(embedded, c.options.Prompts, "summarize.md")
+	if err != nil {
+		return "", err
+	}
 	notes := state.Summary
 	for _, piece := range piecesOf(state.Turns[:cut], c.summaryRoom()) {
 		piece = llm.Quote(llm.Origin{Source: "transcript"}, piece)
@@ -239,7 +244,7 @@ func (c *Conversation) write(ctx context.Context, done *Compaction, state State,
 			piece = "Your notes on what was before, to be kept and extended:\n" + llm.Quote(llm.Origin{Source: "notes"}, notes) + "\n\n" + piece
 		}
 		response, err := c.options.Summarizer.Chat(ctx, llm.Request{
-			System:    summarizePrompt,
+			System:    system,
 			Messages:  []llm.Message{llm.UserText(piece)},
 			MaxTokens: summaryTokens, Run: c.options.Run, Phase: c.options.Phase,
 		}, nil)

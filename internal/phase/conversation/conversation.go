@@ -3,6 +3,7 @@ package conversation
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -35,6 +36,9 @@ type Options struct {
 	KeepRecent int
 	// Summarizer writes summaries. Without one there is masking only.
 	Summarizer llm.Model
+	// Prompts has files that replace the built-in prompts of the same names; it may be
+	// nil.
+	Prompts fs.FS
 	// Counter counts tokens exactly where only an estimate is known and it
 	// matters: before a compaction that no answer's usage has called for.
 	Counter llm.Model

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -238,6 +239,23 @@ func TestAnExactCountSparesACompaction(t *testing.T) {
 		if err != nil || (done != nil) != want || count.asked != 1 {
 			t.Errorf("%d tokens: %+v, %v after %d counts", tokens, done, err, count.asked)
 		}
+	}
+}
+
+// A file of the configuration takes the place of the prompt.
+func TestThePromptOfSummariesIsReplaced(t *testing.T) {
+	t.Parallel()
+	system := ""
+	s := &summarizer{answer: func(request llm.Request) (string, error) {
+		system = request.System
+		return "Findings: it is in a.go.", nil
+	}}
+	changed := options(&journal{}, s)
+	changed.Prompts = fstest.MapFS{"summarize.md": {Data: []byte("Sum up as we do.\n")}}
+	c := begin(t, changed)
+	long(t, c)
+	if _, err := c.Compact(t.Context()); err != nil || system != "Sum up as we do." {
+		t.Errorf("the prompt is %q, %v", system, err)
 	}
 }
 

@@ -2,29 +2,22 @@ package judge
 
 import (
 	"context"
-	_ "embed" // for the prompts
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/messages"
+	"github.com/toryo-dev/toryo/internal/prompt"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-//go:embed prompts/review.md
-var reviewPrompt string
-
-//go:embed prompts/pull.md
-var pullPrompt string
-
-//go:embed prompts/retry.md
-var retryPrompt string
-
-//go:embed prompts/tool.md
-var toolPrompt string
+//go:embed prompts/*.md
+var embedded embed.FS
 
 const (
 	toolName = "submit_review"
@@ -39,6 +32,9 @@ type Judge struct {
 	// Tries is how often the model is asked for a judgement that can be used; 0
 	// means 3. Calls that fail are tried again by the model's own layers.
 	Tries int
+	// Prompts has files that replace the built-in prompts of the same names; it may be
+	// nil.
+	Prompts fs.FS
 	// Run and Phase are told to a scripted model.
 	Run   string
 	Phase task.Phase
@@ -67,7 +63,11 @@ func (e UnusableError) Unwrap() error { return e.Problem }
 // Judge asks for the judgement of a paper. The error is that of the model, or
 // Unavailable if no answer of it can be used.
 func (j Judge) Judge(ctx context.Context, paper Paper) (Judged, error) {
-	request := j.request(paper)
+	prompts, err := readPrompts(j.Prompts)
+	if err != nil {
+		return Judged{}, err
+	}
+	request := j.request(prompts, paper)
 	var judged Judged
 	tries := j.Tries
 	if tries == 0 {
@@ -90,18 +90,37 @@ func (j Judge) Judge(ctx context.Context, paper Paper) (Judged, error) {
 		if j.Log != nil {
 			j.Log.WarnContext(ctx, "a review result is invalid", "error", problem)
 		}
-		request.Messages = append(request.Messages, response.Message, complaint(response.Message, problem))
+		complaint := prompt.Fill(prompts.retry, map[string]string{"problem": problem.Error()})
+		request.Messages = append(request.Messages, response.Message, answerTo(response.Message, complaint))
 	}
 	return Judged{}, task.Wrap(task.Unavailable, UnusableError{problem}, "the model gave no judgement that can be used").
 		WithHint("try again, or use another model")
 }
 
-func (j Judge) request(paper Paper) llm.Request {
+// prompts are those of a judgement.
+type prompts struct{ review, pull, retry, tool string }
+
+func readPrompts(replaced fs.FS) (read prompts, err error) {
+	for _, one := range []struct {
+		name string
+		into *string
+	}{
+		{"review.md", &read.review}, {"review_pull.md", &read.pull}, {"review_retry.md", &read.retry}, {"review_tool.md", &read.tool},
+	} {
+		if *one.into, err = prompt.Read(embedded, replaced, one.name); err != nil {
+			return prompts{}, err
+		}
+	}
+	return read, nil
+}
+
+func (j Judge) request(prompts prompts, paper Paper) llm.Request {
 	pull := ""
 	if paper.Hunks != nil {
-		pull = pullPrompt
+		pull = prompts.pull + "\n"
 	}
-	system := fill(reviewPrompt, "tool", toolName, "pull", pull, "language", paper.Language.Name()) + "\n" + llm.UntrustedRule
+	system := prompt.Fill(prompts.review, map[string]string{"tool": toolName, "pull": pull, "language": paper.Language.Name()}) +
+		"\n\n" + llm.UntrustedRule
 	if paper.Instructions != "" {
 		system += "\n" + paper.Instructions
 	}
@@ -114,7 +133,7 @@ func (j Judge) request(paper Paper) llm.Request {
 	}
 	return llm.Request{
 		System: system,
-		Tools:  []llm.Tool{{Name: toolName, Description: strings.TrimSpace(toolPrompt), Schema: []byte(schemaText)}},
+		Tools:  []llm.Tool{{Name: toolName, Description: prompts.tool, Schema: []byte(schemaText)}},
 		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{
 			llm.TextPart(llm.Quote(llm.Origin{Source: "question"}, paper.Question)),
 			llm.TextPart(llm.Quote(llm.Origin{Source: "answer"}, answer.String())),
@@ -123,17 +142,8 @@ func (j Judge) request(paper Paper) llm.Request {
 	}
 }
 
-// fill puts values in the places of a prompt.
-func fill(prompt string, pairs ...string) string {
-	for i := 0; i < len(pairs); i += 2 {
-		pairs[i] = "{{" + pairs[i] + "}}"
-	}
-	return strings.NewReplacer(pairs...).Replace(prompt)
-}
-
-// complaint answers a judgement that cannot be used: every call of it, or its text.
-func complaint(said llm.Message, problem error) llm.Message {
-	text := fill(retryPrompt, "problem", problem.Error())
+// answerTo answers a judgement that cannot be used: every call of it, or its text.
+func answerTo(said llm.Message, text string) llm.Message {
 	message := llm.Message{Role: llm.User}
 	for _, call := range said.Calls() {
 		message.Parts = append(message.Parts, llm.ResultPart(llm.Result{CallID: call.ID, Name: call.Name, Text: text, Error: true}))

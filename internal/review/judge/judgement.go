@@ -35,7 +35,7 @@ type Judgement struct {
 // Item is one remark of a judgement.
 type Item struct {
 	Field   string          // one of ItemFields
-	JSON    json.RawMessage // as it was given, on one line
+	JSON    json.RawMessage // as it was given, on one line, without escapes such as \u5951
 	Numbers []int           // of the sections that it names
 }
 
@@ -139,11 +139,11 @@ func readItems(field string, raw json.RawMessage) ([]Item, error) {
 }
 
 func readItem(field string, entry json.RawMessage) (Item, error) {
-	line := bytes.NewBuffer(make([]byte, 0, len(entry)))
-	if err := json.Compact(line, entry); err != nil {
+	line, err := plainJSON(entry)
+	if err != nil {
 		return Item{}, wrong(field, "is not JSON")
 	}
-	item := Item{Field: field, JSON: line.Bytes()}
+	item := Item{Field: field, JSON: line}
 	switch item.JSON[0] {
 	case '"':
 		return item, nil

@@ -75,7 +75,7 @@ func PullPaper(pull Pull) (Paper, error) {
 	if pull.Commit == "" {
 		return Paper{}, task.Errorf(task.Invalid, "the head commit of the pull request is not known")
 	}
-	language := pull.Language.Of(pull.Title, pull.Body, issuesText(pull.Issues))
+	language := pull.Language.OfItem(pull.Title, pull.Body, issuesText(pull.Issues))
 	paper := Paper{
 		Commit: pull.Commit, Hunks: map[int]Hunk{}, Cut: slices.Clone(pull.CutFiles),
 		Language: language, Instructions: pull.Instructions,

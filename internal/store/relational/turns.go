@@ -205,7 +205,7 @@ func (s *Store) EndTurn(ctx context.Context, ended store.Ended) (answer store.Me
 		}
 		answer, err = addMessage(ctx, q, store.Message{
 			ThreadID: asked.ThreadID, Turn: asked.Turn, Role: store.AssistantMessage, Content: ended.Content,
-			State: store.Answered, Citations: rawJSON(string(ended.Citations)),
+			State: store.Answered, Cause: ended.Note, Citations: rawJSON(string(ended.Citations)),
 		}, "")
 		if err != nil {
 			return err

@@ -123,11 +123,13 @@ func turns(t *testing.T, s store.Store) {
 		State: store.Answering, Attempts: 1, HeldUntil: noon.Add(time.Minute), CreatedAt: noon,
 	}})
 	said := got[store.Message](t)(s.EndTurn(t.Context(), store.Ended{
-		MessageID: first.Message.ID, Claim: "me", Content: "はい", Citations: json.RawMessage(`[{"n": 3}]`),
+		MessageID: first.Message.ID, Claim: "me", Content: "はい", Note: "ここまで", Citations: json.RawMessage(`[{"n": 3}]`),
 		LastSectionMentionTurn: 1, LastSectionParagraphNumbers: []int{3, 5},
 	}))
 	equal(t, said.Role, store.AssistantMessage)
 	equal(t, said.Turn, 1)
+	equal(t, said.Content, "はい")
+	equal(t, said.Cause, "ここまで")
 	equal(t, string(said.Citations), `[{"n": 3}]`)
 	asked := first.Message
 	asked.State, asked.HeldUntil = store.Answered, time.Time{}
