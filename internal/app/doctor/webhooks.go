@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // maxRepositories is how many repositories are named; the page of webhooks shows all.
@@ -14,8 +15,9 @@ const maxRepositories = 20
 
 // Webhooks says which repositories deliver which webhooks: one finding for each that
 // delivers any, and one for all others. Look may find nothing, if no webhooks are taken
-// or no server has run yet; then there are no findings.
-func Webhooks(ctx context.Context, look func(context.Context) ([]items.WebhookReport, error)) []Finding {
+// or no server has run yet; then there are no findings. A GitHub App has one webhook for all
+// repositories, which toryo init does not make.
+func Webhooks(ctx context.Context, look func(context.Context) ([]items.WebhookReport, error), app bool) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	reports, err := look(ctx)
@@ -24,26 +26,32 @@ func Webhooks(ctx context.Context, look func(context.Context) ([]items.WebhookRe
 	}
 	var findings []Finding
 	var silent []string
+	silentApp := false
 	var every time.Duration
 	more := 0
 	for _, report := range reports {
 		switch {
 		case !delivers(report):
+			silentApp = silentApp || app && report.Forge == task.GitHub
 			silent, every = append(silent, string(report.Forge)+":"+report.Repository), report.IssuesEvery
 		case len(findings) == maxRepositories:
 			more++
 		default:
-			findings = append(findings, webhooksOf(report))
+			findings = append(findings, webhooksOf(report, app))
 		}
 	}
 	if more > 0 {
 		findings = append(findings, Finding{Name: "webhooks", Status: OK, Found: fmt.Sprintf("%d more repositories deliver some: see the page Webhooks in the settings", more)})
 	}
 	if len(silent) > 0 {
-		findings = append(findings, Finding{
+		finding := Finding{
 			Name: "webhooks", Status: OK, Found: fmt.Sprintf("none yet from %s, polled every %s", few(silent), every),
 			Hint: "add a webhook to these repositories for fewer requests and quicker reactions (see docs/forges.md); this creates them:", Command: setUp,
-		})
+		}
+		if silentApp {
+			finding.Hint, finding.Command = "if something has happened there: see in the settings of the GitHub App whether its webhook is active and its deliveries arrive", ""
+		}
+		findings = append(findings, finding)
 	}
 	return findings
 }
@@ -59,7 +67,7 @@ func delivers(report items.WebhookReport) bool {
 
 // webhooksOf says what one repository delivers. What never came may not have happened:
 // only what was missed is a warning.
-func webhooksOf(report items.WebhookReport) Finding {
+func webhooksOf(report items.WebhookReport, app bool) Finding {
 	finding := Finding{Name: "webhooks", Status: OK}
 	parts := []string{fmt.Sprintf("%s:%s: issues are polled every %s, pull requests every %s",
 		report.Forge, report.Repository, report.IssuesEvery.Round(time.Second), report.PullsEvery.Round(time.Second))}
@@ -83,7 +91,10 @@ func webhooksOf(report items.WebhookReport) Finding {
 		finding.Hint = "enable " + strings.Join(none, ", ") + " in the webhook, unless they are"
 	}
 	if len(missed) > 0 {
-		finding.Status, finding.Command = Warning, setUp
+		finding.Status = Warning
+		if !app || report.Forge != task.GitHub {
+			finding.Command = setUp
+		}
 		finding.Hint = "enable " + strings.Join(append(missed, none...), ", ") + " in the webhook, and look there whether its deliveries arrive"
 	}
 	finding.Found = strings.Join(parts, "; ")
