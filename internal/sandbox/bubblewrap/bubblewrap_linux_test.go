@@ -70,6 +70,8 @@ func TestWithoutControlGroups(t *testing.T) {
 	sandboxtest.RunSome(t, counted, "fork bomb", "memory", "memory that is shared", "memory in the background")
 }
 
+func TestChild(t *testing.T) { sandboxtest.Child(t, harness) }
+
 // A server that is told to stop while it looks whether bwrap works ends, also if bwrap is killed before
 // what it has started knows that it is to end too. The output is held open by that.
 //
@@ -78,7 +80,7 @@ func TestStopInTheMiddleOfACheck(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	ended, program := filepath.Join(folder, "ended"), filepath.Join(folder, "bwrap")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\n(sleep 20; touch "+ended+") &\nwait\n"), 0o700); err != nil { //nolint:gosec // it is a program
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n(sleep 20; touch "+ended+") &\nwait\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	engine, err := bubblewrap.New(bubblewrap.Config{Dir: filepath.Join(folder, "data"), Program: program, NewGate: sandboxtest.NoGate, Log: slog.New(slog.DiscardHandler)})
@@ -94,8 +96,6 @@ func TestStopInTheMiddleOfACheck(t *testing.T) {
 		t.Error("the end of what bwrap had started was waited for")
 	}
 }
-
-func TestChild(t *testing.T) { sandboxtest.Child(t, harness) }
 
 // TestOrdinaryUser runs part of the suite again as a user without rights, where
 // the tests are run by the superuser.
