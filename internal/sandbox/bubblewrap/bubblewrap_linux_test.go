@@ -70,12 +70,11 @@ func TestWithoutControlGroups(t *testing.T) {
 	sandboxtest.RunSome(t, counted, "fork bomb", "memory", "memory that is shared", "memory in the background")
 }
 
+//nolint:paralleltest // it measures limits, and would disturb others
 func TestChild(t *testing.T) { sandboxtest.Child(t, harness) }
 
 // A server that is told to stop while it looks whether bwrap works ends, also if bwrap is killed before
 // what it has started knows that it is to end too. The output is held open by that.
-//
-//nolint:paralleltest // it measures limits, and would disturb others
 func TestStopInTheMiddleOfACheck(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
