@@ -74,11 +74,14 @@ func (j *rejection) message(n notice.Notice, in task.Language) string {
 	return n.Rejected(in, j.Kind == outbox.OpenPull{}.Kind())
 }
 
-// forgeSaid is what the forge said, without what we have put before it.
+// forgeSaid is what the forge said, without what we have put before it: of a push that, and how git
+// ended.
 func (j *rejection) forgeSaid() string {
 	text := strings.TrimPrefix(j.LastError, j.Kind+": ")
-	if _, pushed, found := strings.Cut(text, "git push: "); found {
-		_, text, _ = strings.Cut(pushed, ": ") // how git ended
+	if _, pushed, found := strings.Cut(text, "git push: "); found && j.Kind == (outbox.PublishBranch{}).Kind() {
+		if _, said, ended := strings.Cut(pushed, ": "); ended {
+			text = said
+		}
 	}
 	return strings.TrimPrefix(text, "remote: ")
 }

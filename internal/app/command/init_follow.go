@@ -53,7 +53,9 @@ func (o *setup) startAndFollow(ctx context.Context, c config.Config, i *intervie
 			pull, err := o.followIssue(working, running, i, issue)
 			result.Pull = pull
 			if i.begin == answerOnce {
-				err = errors.Join(err, o.awaitWrites(working, running.Store, issue.Key))
+				if working.Err() == nil { // it was not interrupted
+					err = errors.Join(err, o.awaitWrites(working, running.Store, issue.Key))
+				}
 				rest()
 				stop() // the server as well
 				return err

@@ -25,14 +25,14 @@ func Webhooks(ctx context.Context, look func(context.Context) ([]items.WebhookRe
 		return []Finding{{Name: "webhooks", Status: Warning, Found: "what they deliver cannot be read: " + err.Error(), Hint: "see database in toryo.yaml"}}
 	}
 	var findings []Finding
-	var silent []string
-	silentApp := false
+	var silent, silentApp []string
 	var every time.Duration
 	more := 0
 	for _, report := range reports {
 		switch {
+		case !delivers(report) && app && report.Forge == task.GitHub:
+			silentApp, every = append(silentApp, string(report.Forge)+":"+report.Repository), report.IssuesEvery
 		case !delivers(report):
-			silentApp = silentApp || app && report.Forge == task.GitHub
 			silent, every = append(silent, string(report.Forge)+":"+report.Repository), report.IssuesEvery
 		case len(findings) == maxRepositories:
 			more++
@@ -44,14 +44,16 @@ func Webhooks(ctx context.Context, look func(context.Context) ([]items.WebhookRe
 		findings = append(findings, Finding{Name: "webhooks", Status: OK, Found: fmt.Sprintf("%d more repositories deliver some: see the page Webhooks in the settings", more)})
 	}
 	if len(silent) > 0 {
-		finding := Finding{
+		findings = append(findings, Finding{
 			Name: "webhooks", Status: OK, Found: fmt.Sprintf("none yet from %s, polled every %s", few(silent), every),
 			Hint: "add a webhook to these repositories for fewer requests and quicker reactions (see docs/forges.md); this creates them:", Command: setUp,
-		}
-		if silentApp {
-			finding.Hint, finding.Command = "if something has happened there: see in the settings of the GitHub App whether its webhook is active and its deliveries arrive", ""
-		}
-		findings = append(findings, finding)
+		})
+	}
+	if len(silentApp) > 0 {
+		findings = append(findings, Finding{
+			Name: "webhooks", Status: OK, Found: fmt.Sprintf("none yet from %s, polled every %s", few(silentApp), every),
+			Hint: "if something has happened there: see in the settings of the GitHub App whether its webhook is active and its deliveries arrive",
+		})
 	}
 	return findings
 }
