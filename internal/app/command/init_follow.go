@@ -53,9 +53,7 @@ func (o *setup) startAndFollow(ctx context.Context, c config.Config, i *intervie
 			pull, err := o.followIssue(working, running, i, issue)
 			result.Pull = pull
 			if i.begin == answerOnce {
-				if working.Err() == nil { // it was not interrupted
-					err = errors.Join(err, o.awaitWrites(working, running.Store, issue.Key))
-				}
+				err = errors.Join(err, o.awaitWrites(working, running.Store, issue.Key))
 				rest()
 				stop() // the server as well
 				return err
@@ -89,7 +87,7 @@ type pendingWrites interface {
 // after that, and without them the issue would say that the work goes on. A forge that does not
 // answer is not waited for any longer; what is missing there is written when the server runs again.
 func (o *setup) awaitWrites(ctx context.Context, writes pendingWrites, issue task.Key) error {
-	if issue.Number == 0 {
+	if issue.Number == 0 || errors.Is(ctx.Err(), context.Canceled) { // nothing was opened, or this is interrupted
 		return nil
 	}
 	for range writesLooks {
