@@ -70,15 +70,18 @@ func (r *Runs) account(ctx context.Context, name task.Forge) string {
 
 // message is what people are told about it.
 func (j *rejection) message(n notice.Notice, in task.Language) string {
-	n.Reason, n.Detail, n.Account, n.Repository, n.Pushed = j.Reason, j.said(), j.account, j.Item.Repo().String(), j.branch
+	n.Reason, n.Detail, n.Account, n.Repository, n.Pushed = j.Reason, j.forgeSaid(), j.account, j.Item.Repo().String(), j.branch
 	return n.Rejected(in, j.Kind == outbox.OpenPull{}.Kind())
 }
 
-// said is what the forge said, without what we have put before it.
-func (j *rejection) said() string {
+// forgeSaid is what the forge said, without what we have put before it: of a push that, and how git
+// ended.
+func (j *rejection) forgeSaid() string {
 	text := strings.TrimPrefix(j.LastError, j.Kind+": ")
-	if _, pushed, found := strings.Cut(text, "git push: "); found {
-		_, text, _ = strings.Cut(pushed, ": ") // how git ended
+	if _, pushed, found := strings.Cut(text, "git push: "); found && j.Kind == (outbox.PublishBranch{}).Kind() {
+		if _, said, ended := strings.Cut(pushed, ": "); ended {
+			text = said
+		}
 	}
 	return strings.TrimPrefix(text, "remote: ")
 }

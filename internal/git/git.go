@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/url"
@@ -105,15 +106,31 @@ func (p *Program) Environment() []string {
 			env = append(env, name+"="+value)
 		}
 	}
-	// Git does not read HTTP_PROXY, and everything else of ours does.
-	if value := os.Getenv("HTTP_PROXY"); value != "" && os.Getenv("http_proxy") == "" {
-		env = append(env, "http_proxy="+value)
-	}
+	env = append(env, proxies()...)
 	if p.CAFile != "" {
 		env = append(env, "GIT_SSL_CAINFO="+p.CAFile) // the last one counts
 	}
 	return env
 }
+
+// proxies lets git use proxies as everything else of ours does: it does not read HTTP_PROXY, and it
+// would go through a proxy to this machine itself, where our own server may be.
+func proxies() (env []string) {
+	if value := os.Getenv("HTTP_PROXY"); value != "" && os.Getenv("http_proxy") == "" {
+		env = append(env, "http_proxy="+value)
+	}
+	without := cmp.Or(os.Getenv("no_proxy"), os.Getenv("NO_PROXY"))
+	switch without {
+	case "*": // none is used
+		return env
+	case "":
+		return append(env, "no_proxy="+thisMachine)
+	}
+	return append(env, "no_proxy="+without+","+thisMachine)
+}
+
+// thisMachine are the addresses to which Go uses no proxy.
+const thisMachine = "localhost,127.0.0.1,::1"
 
 // Path is where the program is.
 func (p *Program) Path() string { return p.path }

@@ -3,6 +3,8 @@ package git_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,6 +85,33 @@ func TestTheProxyForHTTP(t *testing.T) {
 	}
 	if used != "http://proxy.example.com:3128" {
 		t.Errorf("git uses %q", used)
+	}
+}
+
+// What is on this machine is not asked through a proxy.
+func TestNoProxyToThisMachine(t *testing.T) {
+	asked := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	t.Cleanup(server.Close)
+	for _, without := range []string{"", "example.com"} {
+		for _, name := range []string{"http_proxy", "HTTP_PROXY"} {
+			t.Run(name+" "+without, func(t *testing.T) {
+				for _, one := range []string{"http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "no_proxy"} {
+					t.Setenv(one, "")
+				}
+				t.Setenv(name, "http://127.0.0.1:1") // nobody listens there
+				t.Setenv("NO_PROXY", without)
+				_, err := find(t).Run(t.Context(), git.Command{Args: []string{"ls-remote", server.URL + "/team/app.git"}, Remote: &git.Remote{URL: server.URL + "/team/app.git"}})
+				select {
+				case <-asked:
+				default:
+					t.Errorf("the server was not asked: %v", err)
+				}
+			})
+		}
 	}
 }
 

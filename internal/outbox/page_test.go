@@ -11,15 +11,21 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
+// sendWithPages starts a sender that knows where the pages are.
+func (d *fixture) sendWithPages(address string) {
+	d.t.Helper()
+	d.Sender = outbox.NewSender(outbox.SenderOptions{
+		Outbox: d.store, Tasks: d.store, Forges: map[task.Forge]forge.Forge{task.Gitea: d.forge}, Pages: address,
+	})
+	d.send(d.t)
+}
+
 // Every comment about a task links to its page, also one that is not of a run.
 func TestCommentsLinkToThePage(t *testing.T) {
 	t.Parallel()
 	withFixture(t, func(d *fixture) {
 		t := d.t
-		d.Sender = outbox.NewSender(outbox.SenderOptions{
-			Outbox: d.store, Tasks: d.store, Forges: map[task.Forge]forge.Forge{task.Gitea: d.forge}, Pages: "http://127.0.0.1:8750",
-		})
-		d.send(t)
+		d.sendWithPages("http://127.0.0.1:8750")
 		d.put(t, "done", outbox.Comment{Text: "**完了しました。**"})
 		waits, err := outbox.NewAction(outbox.Write{Item: d.item, What: "waits"}, outbox.Comment{Text: "It waits.", About: d.task.ID})
 		if err != nil {
@@ -50,10 +56,7 @@ func TestProgressLinksToThePage(t *testing.T) {
 	t.Parallel()
 	withFixture(t, func(d *fixture) {
 		t := d.t
-		d.Sender = outbox.NewSender(outbox.SenderOptions{
-			Outbox: d.store, Tasks: d.store, Forges: map[task.Forge]forge.Forge{task.Gitea: d.forge}, Pages: "https://toryo.example.com",
-		})
-		d.send(t)
+		d.sendWithPages("https://toryo.example.com")
 		link := "(https://toryo.example.com/tasks/" + string(d.task.ID) + ")"
 		for _, payload := range []outbox.Payload{
 			outbox.Progress{Name: "run", Text: "## Toryo is at work\n\none\n"}, outbox.Progress{Name: "run", Text: "## Toryo is at work\n\ntwo\n"},

@@ -164,7 +164,7 @@ func (t *TestOutcome) line(in task.Language) string {
 		how = messages.Text(in, "run.no_verdict", t.Note)
 	case t.foundNone():
 		how = messages.Text(in, "run.no_test_found")
-	case t.Compared && !t.Worse:
+	case t.Compared && !t.Worse && len(t.Flaky) == 0: // one that is flaky may have passed before
 		how = messages.Text(in, "run.exit_code_before", t.ExitCode)
 	}
 	if t.Counted && t.Ran+t.Skipped > 0 && !t.Doubted {

@@ -162,6 +162,7 @@ func (gpgSigner) run(ctx context.Context, program, home string, input []byte, ar
 	command := exec.CommandContext(ctx, program, args...)
 	command.Env = []string{"GNUPGHOME=" + home, "HOME=" + home, "LC_ALL=C", "PATH=" + os.Getenv("PATH")}
 	command.Stdin, command.Dir = bytes.NewReader(input), home
+	command.WaitDelay = time.Second // what gpg has started may hold its output
 	var trouble strings.Builder
 	command.Stderr = &trouble
 	output, err := command.Output()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/connect"
 	"github.com/toryo-dev/toryo/internal/app/doctor"
 	"github.com/toryo-dev/toryo/internal/app/env"
 	"github.com/toryo-dev/toryo/internal/app/site"
@@ -68,7 +69,7 @@ func (o examination) run(ctx context.Context) error {
 		surveys = append(surveys, func(ctx context.Context) []doctor.Finding { return serverFindings(ctx, loaded) })
 	}
 	findings := append([]doctor.Finding{doctor.Configuration(file, report)}, doctor.Explore(ctx, surveys)...)
-	doctor.ForInstallation(findings, o.placeFlags(file), config.IsMachineFile(file) && os.Geteuid() > 0)
+	doctor.ForInstallation(findings, o.placeFlags(file), config.IsMachineFile(file) && os.Geteuid() > 0 && connect.Writable(file) != nil)
 	if err := o.print(findings); err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func serverFindings(ctx context.Context, c config.Config) []doctor.Finding {
 	return slices.Concat(
 		doctor.Examine(ctx, []doctor.Check{board}),
 		doctor.Signing(ctx, c.Git, site.SignerOf),
-		doctor.Webhooks(ctx, site.LookAtWebhooks(c)),
+		doctor.Webhooks(ctx, site.LookAtWebhooks(c), c.GitHub.AppID != 0),
 		doctor.Notifications(ctx, site.LookAtNotifications(c)),
 		[]doctor.Finding{doctor.Links(c, site.PublicURL(c, c.Server.Addr))},
 	)

@@ -361,7 +361,7 @@ func importToBoard(ctx context.Context, at place, name, source string) (made boo
 // again is how a person calls toryo init for the same installation.
 func (o *setup) again(at place, flags string) string {
 	as, named := "", ""
-	if config.IsMachineFile(at.file) {
+	if config.IsMachineFile(at.file) && (os.Geteuid() == 0 || connect.Writable(at.file) != nil) {
 		as = "sudo "
 	}
 	if at.named {

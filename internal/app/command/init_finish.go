@@ -351,7 +351,8 @@ func (i *interview) sayVariables() {
 		}
 	}
 	if len(names) > 0 && config.HasServices(i.at.file) {
-		i.say("! The service does not have %s of this shell: sudo systemctl edit toryo-up, and below [Service] a line Environment=NAME=VALUE for each.", strings.Join(names, ", "))
+		i.say("! The service does not have %s of this shell. Put a line NAME=VALUE for each into a file that only root can read, such as %s; then sudo systemctl edit toryo-up (or toryo), and below [Service] the line EnvironmentFile=%[2]s.",
+			strings.Join(names, ", "), filepath.Join(filepath.Dir(i.at.file), "environment"))
 	}
 }
 

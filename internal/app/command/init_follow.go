@@ -87,7 +87,7 @@ type pendingWrites interface {
 // after that, and without them the issue would say that the work goes on. A forge that does not
 // answer is not waited for any longer; what is missing there is written when the server runs again.
 func (o *setup) awaitWrites(ctx context.Context, writes pendingWrites, issue task.Key) error {
-	if issue.Number == 0 {
+	if issue.Number == 0 || errors.Is(ctx.Err(), context.Canceled) { // nothing was opened, or this is interrupted
 		return nil
 	}
 	for range writesLooks {

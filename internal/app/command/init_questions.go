@@ -372,7 +372,7 @@ func (i *interview) askAddress(ctx context.Context) error {
 		return err
 	}
 	i.answers.HookBase = strings.TrimSuffix(answer, "/")
-	if i.publicURL != "" || i.answers.HookBase != local || i.at.loaded.Server.PublicURL != "" {
+	if i.answers.HookBase != local || i.at.loaded.Server.PublicURL != "" {
 		i.answers.PublicURL = i.answers.HookBase
 	}
 	return i.askWebhook(ctx)

@@ -29,7 +29,7 @@ func TestInitNamesVariablesThatTheServiceLacks(t *testing.T) {
 	if err := n.run(nil, n.flags()...); err != nil {
 		t.Fatalf("%v\n%s", err, n.shown.String())
 	}
-	n.wantShown("! The service does not have NO_PROXY, SSL_CERT_FILE of this shell: sudo systemctl edit toryo-up")
+	n.wantShown("! The service does not have NO_PROXY, SSL_CERT_FILE of this shell.", "sudo systemctl edit toryo-up", "EnvironmentFile=")
 }
 
 // A server that runs is started again by the command that does so where it runs.

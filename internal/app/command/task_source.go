@@ -47,15 +47,15 @@ func (o *operate) withTasks(ctx context.Context, role access.Role, do func(taskS
 		return err
 	}
 	running, err := site.RunningServer(loaded.DataDir)
+	if errors.Is(err, fs.ErrPermission) && loaded.Database.Driver != "postgres" {
+		return err // the database beside it cannot be read either
+	}
 	if err == nil {
 		client := o.clientOf(running)
 		if _, err = client.Me(ctx); err == nil {
 			return do(serverTasks{client})
 		}
 		err = fmt.Errorf("the server at %s cannot be asked: %w", running.URL, err)
-	}
-	if errors.Is(err, fs.ErrPermission) {
-		return err // the database beside it cannot be read either
 	}
 	if !errors.Is(err, site.ErrNoServer) {
 		_, _ = fmt.Fprintf(o.Stderr, "toryo: %v; this is what the database has\n", err) // the command goes on all the same

@@ -87,7 +87,7 @@ func Writable(path string) error {
 	probe, err := os.CreateTemp(folder, draftStart+"*"+draftEnd)
 	if err != nil {
 		hint := "let the user that runs the server write there, or run toryo init as a user that may"
-		if config.IsMachineFile(path) {
+		if config.HasServices(path) {
 			hint = "run sudo toryo init on this machine, which asks for the same"
 		}
 		return task.Wrap(task.Conflict, err, "the server cannot write to "+folder).WithHint("%s", hint)

@@ -53,7 +53,7 @@ func TestEachFindingHasItsCommand(t *testing.T) {
 		"toryo init":                      doctor.Model(t.Context(), model, refused),
 		"sudo apt-get install bubblewrap": doctor.Sandbox(t.Context(), "auto", none, lacking),
 		"toryo init --sandbox auto":       doctor.Sandbox(t.Context(), "landlock", landlock),
-		"toryo init ":                     doctor.Webhooks(t.Context(), silent)[0],
+		"toryo init ":                     doctor.Webhooks(t.Context(), silent, false)[0],
 		"sudo apt-get install docker.io":  doctor.ContainerEngine("unix:///no/such/socket")(t.Context()),
 		"toryo doctor --server URL":       doctor.Unnamed("agent-token"),
 		"toryo init  ":                    doctor.Model(t.Context(), config.LLM{}, nil),

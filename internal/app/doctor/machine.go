@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/app/reach"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -275,6 +276,7 @@ const longestReason = 300
 func output(ctx context.Context, name string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, name, args...)
 	command.Env = []string{"PATH=" + os.Getenv("PATH")} // no key and no token of ours
+	command.WaitDelay = time.Second                     // what it has started may hold its output
 	said, err := command.CombinedOutput()
 	line, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
 	if err != nil && line != "" {

@@ -107,8 +107,9 @@ func DataDir(path string) Check {
 		probe, err := os.CreateTemp(existing, ".toryo-doctor-*")
 		if err != nil {
 			finding.Found = fmt.Sprintf("%s cannot be written to: %v", existing, err)
-			if who, unknown := user.Current(); unknown == nil && errors.Is(err, fs.ErrPermission) {
-				finding.Command = "sudo install -d -m 0700 -o " + who.Username + " " + "'" + path + "'"
+			who, unknown := user.Current()
+			if unknown == nil && errors.Is(err, fs.ErrPermission) && existing != path { // one that is there may be a server's
+				finding.Command = "sudo install -d -m 0700 -o " + who.Username + " '" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 			}
 			return finding
 		}

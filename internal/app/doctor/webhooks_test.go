@@ -48,21 +48,26 @@ func TestWebhooks(t *testing.T) {
 			Hint: "add a webhook to these repositories for fewer requests and quicker reactions (see docs/forges.md); this creates them:", Command: "toryo init",
 		},
 	}
-	if diff := cmp.Diff(want, doctor.Webhooks(t.Context(), look)); diff != "" {
+	if diff := cmp.Diff(want, doctor.Webhooks(t.Context(), look, false)); diff != "" {
 		t.Error(diff)
 	}
+	for _, finding := range doctor.Webhooks(t.Context(), look, true) { // a GitHub App has its own
+		if finding.Command != "" {
+			t.Errorf("with an App the command is %q: %s", finding.Command, finding.Found)
+		}
+	}
 	known = nil
-	if got := doctor.Webhooks(t.Context(), look); got != nil {
+	if got := doctor.Webhooks(t.Context(), look, false); got != nil {
 		t.Errorf("without repositories: %+v", got)
 	}
 	for i := range 1000 {
 		known = append(known, store.WebhookEvent{Forge: task.GitHub, Repository: fmt.Sprint("team/", i), Event: "issues", Delivered: 1, Trusted: 1, LastAt: now})
 	}
-	if got := doctor.Webhooks(t.Context(), look); len(got) != 21 || !strings.Contains(got[20].Found, "980 more") {
+	if got := doctor.Webhooks(t.Context(), look, false); len(got) != 21 || !strings.Contains(got[20].Found, "980 more") {
 		t.Errorf("of 1000 repositories there are %d findings", len(got))
 	}
 	broken := func(context.Context) ([]items.WebhookReport, error) { return nil, errors.New("no connection") }
-	if got := doctor.Webhooks(t.Context(), broken); len(got) != 1 || got[0].Status != doctor.Warning || !strings.Contains(got[0].Found, "no connection") {
+	if got := doctor.Webhooks(t.Context(), broken, false); len(got) != 1 || got[0].Status != doctor.Warning || !strings.Contains(got[0].Found, "no connection") {
 		t.Errorf("without a database: %+v", got)
 	}
 }

@@ -2,6 +2,7 @@ package bubblewrap_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/bubblewrap"
@@ -70,6 +72,29 @@ func TestWithoutControlGroups(t *testing.T) {
 
 //nolint:paralleltest // it measures limits, and would disturb others
 func TestChild(t *testing.T) { sandboxtest.Child(t, harness) }
+
+// A server that is told to stop while it looks whether bwrap works ends, also if bwrap is killed before
+// what it has started knows that it is to end too. The output is held open by that.
+func TestStopInTheMiddleOfACheck(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	ended, program := filepath.Join(folder, "ended"), filepath.Join(folder, "bwrap")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n(sleep 20; touch "+ended+") &\nwait\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	engine, err := bubblewrap.New(bubblewrap.Config{Dir: filepath.Join(folder, "data"), Program: program, NewGate: sandboxtest.NoGate, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := engine.Check(ctx); err == nil {
+		t.Error("what does not end works")
+	}
+	if _, err := os.Stat(ended); err == nil {
+		t.Error("the end of what bwrap had started was waited for")
+	}
+}
 
 // TestOrdinaryUser runs part of the suite again as a user without rights, where
 // the tests are run by the superuser.

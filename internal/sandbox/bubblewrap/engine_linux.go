@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/cgroup"
@@ -93,8 +94,9 @@ func (e *Engine) Check(ctx context.Context) error {
 	if err != nil {
 		return task.Wrap(task.NotReady, err, "bubblewrap is not installed").WithHint("install the package bubblewrap")
 	}
-	command := exec.CommandContext(ctx, program, "--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "true")
+	command := exec.CommandContext(ctx, program, "--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "true")
 	command.Env = []string{"PATH=" + os.Getenv("PATH")}
+	command.WaitDelay = time.Second // if it is killed before its child knows that it is to end with it
 	output, err := command.CombinedOutput()
 	if err != nil {
 		return task.Wrap(task.NotReady, fmt.Errorf("%w: %s", err, textfmt.FirstLine(string(output))), "bubblewrap cannot make a sandbox").
