@@ -281,7 +281,7 @@ func agentsPage(v visit, view agentsView) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = howLongAgo(v, row.SeenAt).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ago(v, row.SeenAt).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

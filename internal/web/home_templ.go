@@ -210,7 +210,7 @@ func homePage(v visit, view homeView) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = howLongAgo(v, agent.SeenAt).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = ago(v, agent.SeenAt).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}

@@ -775,7 +775,7 @@ func queueTable(v visit, view queueView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = howLongAgo(v, row.UpdatedAt).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ago(v, row.UpdatedAt).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -91,14 +91,6 @@ func (r *usageRow) cachedShare() string {
 	return fmt.Sprintf("%.0f %%", 100*float64(r.cached)/float64(r.input))
 }
 
-// searched is what the reader has looked for.
-func searched(view taskView) string {
-	if view.search == nil {
-		return ""
-	}
-	return view.search.words
-}
-
 // tabKey is the name of a tab in the keys of texts.
 func tabKey(tab string) string {
 	if tab == tabConversation {

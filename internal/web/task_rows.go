@@ -372,20 +372,3 @@ func took(d time.Duration) string {
 		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
 	}
 }
-
-// relative is how long ago something was, in words.
-func relative(v visit, at time.Time) string {
-	since := v.now.Sub(at)
-	switch {
-	case since < 0:
-		return at.UTC().Format("2006-01-02 15:04")
-	case since < time.Minute:
-		return v.t("ago.now")
-	case since < time.Hour:
-		return v.t("ago.minutes", int(since.Minutes()))
-	case since < 48*time.Hour:
-		return v.t("ago.hours", int(since.Hours()))
-	default:
-		return v.t("ago.days", int(since.Hours()/24))
-	}
-}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/journal"
-	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -50,10 +49,10 @@ type taskView struct {
 	last     int64    // of the last one that there is
 	saved    string   // the commit that was saved last
 	why      explanation
-	steered  bool     // buttons do something
-	speaks   bool     // the reader can write on the item
-	links    bool     // the reader can link an account to do that
-	account  string   // that the reader has linked
+	steered  bool   // buttons do something
+	speaks   bool   // the reader can write on the item
+	links    bool   // the reader can link an account to do that
+	account  string // that the reader has linked
 }
 
 type phaseView struct {
@@ -88,6 +87,14 @@ type nowView struct {
 }
 
 func (t *taskView) path() string { return "/tasks/" + string(t.ID) }
+
+// searched is what the reader has looked for in the journal.
+func (t *taskView) searched() string {
+	if t.search == nil {
+		return ""
+	}
+	return t.search.words
+}
 
 // tabPath is where a tab of the page is.
 func (t *taskView) tabPath(tab string) string {

@@ -67,17 +67,19 @@ func (v visit) reasonOrCode(reason task.Reason) string {
 	return cmp.Or(v.reason(reason), string(reason))
 }
 
-// howLongAgo is how long ago a moment was, in words.
-func (v visit) howLongAgo(at time.Time) string {
+// ago is how long ago a point in time was, in words. One in the future is shown as it is.
+func (v visit) ago(at time.Time) string {
 	switch since := v.now.Sub(at); {
+	case since < -time.Minute:
+		return at.UTC().Format("2006-01-02 15:04")
 	case since < time.Minute:
-		return v.t("list.ago_now")
+		return v.t("ago.now")
 	case since < time.Hour:
-		return v.t("list.ago_minutes", int(since.Minutes()))
+		return v.t("ago.minutes", int(since.Minutes()))
 	case since < 48*time.Hour:
-		return v.t("list.ago_hours", int(since.Hours()))
+		return v.t("ago.hours", int(since.Hours()))
 	default:
-		return v.t("list.ago_days", int(since.Hours()/24))
+		return v.t("ago.days", int(since.Hours()/24))
 	}
 }
 

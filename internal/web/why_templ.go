@@ -374,7 +374,7 @@ func needsList(v visit, groups []needGroup, steered bool) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = howLongAgo(v, row.Since).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ago(v, row.Since).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

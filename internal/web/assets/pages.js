@@ -1,11 +1,23 @@
 // Makes pages live. Everything works without it, but for what happens by itself.
 
-// Times are shown in the zone of the reader.
-const format = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
+// Times are shown in the zone of the reader; recent ones as people say them, with the exact one as
+// their title.
+const language = document.documentElement.lang;
+const format = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
+const exact = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" });
+const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" });
+const units = [["day", 86400], ["hour", 3600], ["minute", 60]];
 function localTimes(root) {
-  for (const time of root.querySelectorAll("time[datetime]:not([data-local], [data-relative], [data-since])")) {
+  for (const time of root.querySelectorAll("time[datetime]:not([data-local], [data-since])")) {
     const at = new Date(time.dateTime);
-    if (!isNaN(at)) {
+    if (isNaN(at)) continue;
+    if ("relative" in time.dataset) {
+      const seconds = Math.max(0, (Date.now() - at) / 1000);
+      const [unit, length] = units.find(([, length]) => seconds >= length) ?? ["second", 1];
+      const text = relative.format(unit === "second" ? 0 : -Math.floor(seconds / length), unit);
+      if (time.textContent !== text) time.textContent = text;
+      time.title = exact.format(at);
+    } else {
       time.title = time.textContent;
       time.textContent = format.format(at);
       time.dataset.local = "";
@@ -13,6 +25,7 @@ function localTimes(root) {
   }
 }
 localTimes(document);
+setInterval(() => localTimes(document), 20000);
 
 // Menus close when the reader goes elsewhere.
 const menus = ".menu[open], .confirm[open]";

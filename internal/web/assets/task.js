@@ -4,24 +4,7 @@
 export function start(task, { listen, refresh, localTimes }) {
   const path = task.dataset.task;
   const journal = document.querySelector("[data-journal]");
-  const language = document.documentElement.lang;
 
-  // Times are shown as people say them; the exact one is the title.
-  const exact = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" });
-  const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" });
-  const units = [["day", 86400], ["hour", 3600], ["minute", 60]];
-  function showTimes() {
-    const now = Date.now();
-    for (const time of document.querySelectorAll("time[data-relative]")) {
-      const at = new Date(time.dateTime);
-      if (isNaN(at)) continue;
-      const seconds = Math.max(0, (now - at) / 1000);
-      const [unit, length] = units.find(([, length]) => seconds >= length) ?? ["second", 1];
-      const text = relative.format(unit === "second" ? 0 : -Math.floor(seconds / length), unit);
-      if (time.textContent !== text) time.textContent = text;
-      time.title = exact.format(at);
-    }
-  }
   function countSeconds() {
     for (const time of document.querySelectorAll("time[data-since]")) {
       const seconds = Math.max(0, Math.floor((Date.now() - new Date(time.dateTime)) / 1000));
@@ -29,10 +12,8 @@ export function start(task, { listen, refresh, localTimes }) {
       time.textContent = seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
     }
   }
-  showTimes();
   countSeconds();
   setInterval(countSeconds, 1000);
-  setInterval(showTimes, 20000);
 
   // What is too long for the page is fetched when it is opened.
   async function load(place) {
@@ -68,10 +49,7 @@ export function start(task, { listen, refresh, localTimes }) {
     address.hash = "";
     address.searchParams.set("parts", "");
     clearTimeout(parts);
-    parts = setTimeout(async () => {
-      await refresh(address);
-      showTimes();
-    }, 250);
+    parts = setTimeout(() => refresh(address), 250);
   }
   if (journal?.dataset.follows === "true") return startJournal();
   listen(`${path}/live`, task.dataset.last, { entry: (data) => changed(JSON.parse(data).kind) });
@@ -128,7 +106,6 @@ export function start(task, { listen, refresh, localTimes }) {
         first.insertAdjacentHTML("beforebegin", text);
         if (first.previousElementSibling.dataset.earliest === "1") journal.querySelector(".older")?.remove();
         localTimes(first.previousElementSibling);
-        showTimes();
         if (!following) journal.scrollTop += journal.scrollHeight - height;
       } catch {
         // It is tried again at the next scroll.
@@ -163,7 +140,6 @@ export function start(task, { listen, refresh, localTimes }) {
         }
         if (!entry.output || !addOutput(list, entry.html)) list.insertAdjacentHTML("beforeend", entry.html);
         if (list.lastElementChild) localTimes(list.lastElementChild);
-        showTimes();
         if (!following) follow.hidden = false;
       }
       if (entry.now !== undefined) {
