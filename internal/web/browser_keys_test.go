@@ -80,7 +80,7 @@ func TestKeyboard(t *testing.T) {
 	alice.Open("/board")
 	alice.Click("[data-show-keys]")
 	alice.Until(shown)
-	alice.Click("#keys [name=use]")
+	alice.Click("#keys [data-use]")
 	alice.Click("#keys [data-close]")
 	alice.Open("/settings")
 	alice.press("gb?")

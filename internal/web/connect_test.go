@@ -136,7 +136,7 @@ func TestConnectPage(t *testing.T) {
 			"/var/lib/toryo/secrets/gitea-token", "gitea.owner: team", "https://toryo.example.com/webhooks/gitea", "77 requests left until", "status 403 Forbidden", "1200 requests since the start",
 			"team/&lt;app&gt;", "Missing rights: 1", "push branches", "403 &lt;b&gt;Forbidden&lt;/b&gt;", "the scope write:repository", ">unknown<", "issue_label",
 			"Issue Comment", "<td>41</td>", "labels of team/app", "left out", "some-model", "another-model", "for planning", "ANTHROPIC_API_KEY", "does not work", "see the key",
-			"not connected", "Register a GitHub App", `href="/connect" aria-current="page"`,
+			"not connected", "Register a GitHub App", `href="/connect" data-key="c" aria-current="page"`,
 		},
 		"ja": {"アカウント", "ブランチをプッシュする", "不足している権限: 1 件", "残り 77 リクエスト", "未接続", "GitHub App を登録する", "次を実行してください"},
 	} {

@@ -48,7 +48,7 @@ func TestReceiptsOnPages(t *testing.T) {
 	one := h.runningTask(t, 1, "Fix the gate")
 	kept := h.signedReceipt(t, one)
 	vera := h.visitor(t, "vera")
-	if _, page := vera.get("/tasks/" + string(one.ID)); !strings.Contains(page, `href="/receipts/`+kept.ID+`"`) {
+	if _, page := vera.get("/tasks/" + string(one.ID) + "?tab=checks"); !strings.Contains(page, `href="/receipts/`+kept.ID+`"`) {
 		t.Error("the page of the task has no link to it")
 	}
 	status, page := vera.get("/receipts/" + kept.ID)

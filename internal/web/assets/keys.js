@@ -2,7 +2,7 @@
 // switched off, since a single key may be pressed by mistake, or be one of another program.
 
 const dialog = document.getElementById("keys");
-const use = dialog.querySelector("[name=use]");
+const use = dialog.querySelector("[data-use]");
 const places = new Map();
 for (const link of document.querySelectorAll(".bar nav a[data-key]")) {
   if (link.dataset.key) places.set(link.dataset.key, link);
