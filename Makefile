@@ -59,7 +59,7 @@ fmt: ## Format the Go code
 dist: ## Build a release from the last commit into dist/VERSION
 	@go run -trimpath ./tools/dist $(DIST)
 
-dist-check: ## Build a release twice, apart from each other, and compare every byte
+dist-check: ## Build a release into dist/VERSION, once more elsewhere, and compare every byte
 	@go run -trimpath ./tools/dist $(DIST) check
 
 generate: ## Write the generated files anew

@@ -98,35 +98,56 @@ func (p *Program) Environment() []string {
 		"LC_ALL=C", "HOME=/nonexistent", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + config, "GIT_ATTR_NOSYSTEM=1",
 		"GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_ADVICE=0", "GIT_LITERAL_PATHSPECS=1", "GIT_NO_REPLACE_OBJECTS=1",
 	}
-	for _, name := range []string{
-		"PATH", "TMPDIR", "http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY",
-		"SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH",
-	} {
+	for _, name := range []string{"PATH", "TMPDIR"} {
 		if value, set := os.LookupEnv(name); set {
 			env = append(env, name+"="+value)
 		}
 	}
-	env = append(env, proxies()...)
+	env = append(env, Network()...)
 	if p.CAFile != "" {
 		env = append(env, "GIT_SSL_CAINFO="+p.CAFile) // the last one counts
 	}
 	return env
 }
 
-// proxies lets git use proxies as everything else of ours does: it does not read HTTP_PROXY, and it
-// would go through a proxy to this machine itself, where our own server may be.
-func proxies() (env []string) {
-	if value := os.Getenv("HTTP_PROXY"); value != "" && os.Getenv("http_proxy") == "" {
-		env = append(env, "http_proxy="+value)
+// The environment variables that say how to reach the network; those of proxies are also read in
+// small letters.
+var (
+	proxyVariables     = []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}
+	authorityVariables = []string{"SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"}
+)
+
+// NetworkVariables are the names of all of them.
+func NetworkVariables() (names []string) {
+	for _, name := range slices.Concat(proxyVariables, []string{"NO_PROXY"}) {
+		names = append(names, name, strings.ToLower(name))
 	}
-	without := cmp.Or(os.Getenv("no_proxy"), os.Getenv("NO_PROXY"))
-	switch without {
-	case "*": // none is used
-		return env
+	return append(names, authorityVariables...)
+}
+
+// Network is what git is told of them. It uses proxies as everything else of ours does: names in
+// capitals count first, HTTP_PROXY too, which git does not read; and none is used to this machine
+// itself, where our own server may be.
+func Network() (env []string) {
+	for _, name := range proxyVariables {
+		lower := strings.ToLower(name)
+		if value := cmp.Or(os.Getenv(name), os.Getenv(lower)); value != "" {
+			env = append(env, lower+"="+value)
+		}
+	}
+	for _, name := range authorityVariables {
+		if value, set := os.LookupEnv(name); set {
+			env = append(env, name+"="+value)
+		}
+	}
+	switch without := cmp.Or(os.Getenv("NO_PROXY"), os.Getenv("no_proxy")); without {
 	case "":
 		return append(env, "no_proxy="+thisMachine)
+	case "*": // none is used
+		return append(env, "no_proxy=*")
+	default:
+		return append(env, "no_proxy="+without+","+thisMachine)
 	}
-	return append(env, "no_proxy="+without+","+thisMachine)
 }
 
 // thisMachine are the addresses to which Go uses no proxy.

@@ -6,5 +6,5 @@
 // them. The user may put a link in the place of anything in the folder, at any time, so files are
 // opened first and given away after that.
 //
-// Only Linux has such packages. Elsewhere nothing is given away.
+// Windows has no such owners. There nothing is given away.
 package owner

@@ -18,6 +18,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
@@ -343,9 +344,7 @@ func (o *setup) carryOn(ctx context.Context, i *interview) error {
 // authority, and what the services of the package do not have.
 func (i *interview) sayVariables() {
 	var names []string
-	for _, name := range []string{
-		"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO",
-	} {
+	for _, name := range git.NetworkVariables() {
 		if i.Variable(name) != "" {
 			names = append(names, name)
 		}
@@ -360,7 +359,7 @@ func (i *interview) sayVariables() {
 // that runs is: toryo-up, or toryo without an agent.
 func (i *interview) howToRestart() string {
 	if config.HasServices(i.at.file) {
-		return "sudo systemctl try-restart toryo-up toryo"
+		return "sudo systemctl try-restart toryo-up toryo if a service runs it, or stop it, then " + i.command("up")
 	}
 	return "stop it, then " + i.command("up")
 }

@@ -36,7 +36,7 @@ func (o *setup) startAndFollow(ctx context.Context, c config.Config, i *intervie
 	defer stop()
 	p := o.Program
 	p.Stdout = o.shown()
-	p.Started = startedWith(site.Started{File: i.at.file, Given: i.at.file, Overrides: i.at.over}, "up")
+	p.Started = startedWith(site.Started{File: i.at.file, Given: i.at.file, Overrides: i.at.over}, "up", false)
 	if o.terminal != nil && !o.json {
 		c.Log.Level = "error" // what happens is shown in words; toryo up shows the log
 	}
@@ -51,9 +51,9 @@ func (o *setup) startAndFollow(ctx context.Context, c config.Config, i *intervie
 		group.Go(func() error { return printWaits(working, p.Stdout, running) })
 		group.Go(func() error {
 			pull, err := o.followIssue(working, running, i, issue)
-			result.Pull = pull
+			result.Pull = pull.URL
 			if i.begin == answerOnce {
-				err = errors.Join(err, o.awaitWrites(working, running.Store, issue.Key))
+				err = errors.Join(err, o.awaitWrites(working, running.Store, issue.Key, pull.Key))
 				rest()
 				stop() // the server as well
 				return err
@@ -83,17 +83,26 @@ type pendingWrites interface {
 	PendingActions(ctx context.Context, item task.Key) ([]store.Action, error)
 }
 
-// awaitWrites waits until comments and labels of the first issue are on the forge: the server ends
-// after that, and without them the issue would say that the work goes on. A forge that does not
-// answer is not waited for any longer; what is missing there is written when the server runs again.
-func (o *setup) awaitWrites(ctx context.Context, writes pendingWrites, issue task.Key) error {
-	if issue.Number == 0 || errors.Is(ctx.Err(), context.Canceled) { // nothing was opened, or this is interrupted
+// awaitWrites waits until comments and labels of the first issue, and what belongs to its pull request,
+// are on the forge: the server ends after that, and without them the issue would say that the work goes
+// on. A forge that does not answer is not waited for any longer; what is missing there is written when
+// the server runs again.
+func (o *setup) awaitWrites(ctx context.Context, writes pendingWrites, items ...task.Key) error {
+	items = slices.DeleteFunc(items, func(one task.Key) bool { return one.Number == 0 }) // was not opened
+	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil
 	}
 	for range writesLooks {
-		pending, err := writes.PendingActions(ctx, issue)
-		if err != nil || len(pending) == 0 {
-			return err
+		pending := false
+		for _, item := range items {
+			left, err := writes.PendingActions(ctx, item)
+			if err != nil {
+				return err
+			}
+			pending = pending || len(left) > 0
+		}
+		if !pending {
+			return nil
 		}
 		if err := lifecycle.Sleep(ctx, writesPause); err != nil {
 			return err
@@ -127,9 +136,9 @@ type following struct {
 
 // followIssue shows the states and phases of the task of an issue until it has ended, and
 // returns the address of its pull request.
-func (o *setup) followIssue(ctx context.Context, running site.Instance, i *interview, issue forge.Item) (string, error) {
+func (o *setup) followIssue(ctx context.Context, running site.Instance, i *interview, issue forge.Item) (forge.LinkedPull, error) {
 	if issue.Key.Number == 0 {
-		return "", nil
+		return forge.LinkedPull{}, nil
 	}
 	changed, stop := running.ListenAll()
 	defer stop()
@@ -145,18 +154,18 @@ func (o *setup) followIssue(ctx context.Context, running site.Instance, i *inter
 	for {
 		current, err := running.Store.TaskOf(ctx, issue.Key, task.Development)
 		if err != nil && task.CodeOf(err) != task.NotFound {
-			return "", err
+			return forge.LinkedPull{}, err
 		}
 		f.show(current)
 		if current.State.Terminal() {
 			return o.pullOf(ctx, running, i, issue, current)
 		}
 		if err := f.inVain(ctx, current); err != nil {
-			return "", err
+			return forge.LinkedPull{}, err
 		}
 		select {
 		case <-ctx.Done():
-			return "", ctx.Err()
+			return forge.LinkedPull{}, ctx.Err()
 		case <-unseen.C:
 			f.late = true
 		case <-changed:
@@ -234,9 +243,9 @@ func progressText(t task.Task) string {
 }
 
 // pullOf says what came of a task that has ended.
-func (o *setup) pullOf(ctx context.Context, running site.Instance, i *interview, issue forge.Item, ended task.Task) (string, error) {
+func (o *setup) pullOf(ctx context.Context, running site.Instance, i *interview, issue forge.Item, ended task.Task) (forge.LinkedPull, error) {
 	if ended.State != task.Done {
-		return "", task.Errorf(task.Conflict, "the task is %s: %s", ended.State, messages.Reason(task.English, ended.Reason)).
+		return forge.LinkedPull{}, task.Errorf(task.Conflict, "the task is %s: %s", ended.State, messages.Reason(task.English, ended.Reason)).
 			WithHint("see %s/tasks/%s and the comments on %s", running.URL, ended.ID, issue.URL)
 	}
 	var reader pullReader = i.forge
@@ -246,18 +255,18 @@ func (o *setup) pullOf(ctx context.Context, running site.Instance, i *interview,
 	for range pullLooks { // it is opened by a write that may still be on its way
 		pulls, err := reader.LinkedPulls(ctx, issue.Key)
 		if err != nil {
-			return "", err
+			return forge.LinkedPull{}, err
 		}
 		if len(pulls) > 0 {
 			last := pulls[len(pulls)-1]
 			o.say("✓ pull request %s", last.URL)
-			return last.URL, nil
+			return last, nil
 		}
 		if err := lifecycle.Sleep(ctx, pullPause); err != nil {
-			return "", err
+			return forge.LinkedPull{}, err
 		}
 	}
-	return "", task.Errorf(task.NotFound, "the task is done, without a pull request").WithHint("the comments on %s say why", issue.URL)
+	return forge.LinkedPull{}, task.Errorf(task.NotFound, "the task is done, without a pull request").WithHint("the comments on %s say why", issue.URL)
 }
 
 // How often, and at which interval, the pull request of a task that is done is looked for.

@@ -50,10 +50,16 @@ func TestInitFirstIssueIsShown(t *testing.T) {
 	}
 }
 
-// slowForge is a list of writes that gets shorter each time that it is read.
-type slowForge struct{ left, looks int }
+// slowForge is a list of writes to an item that gets shorter each time that it is read.
+type slowForge struct {
+	item        task.Key
+	left, looks int
+}
 
-func (s *slowForge) PendingActions(context.Context, task.Key) ([]store.Action, error) {
+func (s *slowForge) PendingActions(_ context.Context, item task.Key) ([]store.Action, error) {
+	if item != s.item {
+		return nil, nil
+	}
 	pending := make([]store.Action, s.left)
 	s.looks++
 	s.left = max(0, s.left-1)
@@ -63,22 +69,25 @@ func (s *slowForge) PendingActions(context.Context, task.Key) ([]store.Action, e
 // Before the server is stopped again, the forge has what was written to the first issue.
 func TestInitWaitsForItsWrites(t *testing.T) {
 	t.Parallel()
+	issue, pull := task.Key{Kind: task.Issue, Number: 1}, task.Key{Kind: task.Pull, Number: 2}
 	for name, test := range map[string]struct {
+		item  task.Key
 		left  int
 		says  bool
 		looks int
 	}{
-		"nothing is missing":           {0, false, 1},
-		"the last label is on its way": {3, false, 4},
-		"the forge does not answer":    {10 * writesLooks, true, writesLooks},
+		"nothing is missing":           {issue, 0, false, 1},
+		"the last label is on its way": {issue, 3, false, 4},
+		"the commit status is":         {pull, 3, false, 4},
+		"the forge does not answer":    {issue, 10 * writesLooks, true, writesLooks},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var shown strings.Builder
-				slow := &slowForge{left: test.left}
+				slow := &slowForge{item: test.item, left: test.left}
 				o := &setup{Program: site.Program{Stderr: &shown, Stdout: &shown}}
-				if err := o.awaitWrites(t.Context(), slow, task.Key{Number: 1}); err != nil {
+				if err := o.awaitWrites(t.Context(), slow, issue, pull); err != nil {
 					t.Fatal(err)
 				}
 				if says := strings.Contains(shown.String(), "does not have all comments and labels"); says != test.says || slow.looks != test.looks {

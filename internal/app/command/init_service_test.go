@@ -4,7 +4,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
@@ -62,13 +65,21 @@ func TestInitSaysHowToStartAgain(t *testing.T) {
 func TestServiceThatStartsAServerAgain(t *testing.T) {
 	n := newNewcomer(t)
 	file := filepath.Join(n.folder, "toryo.yaml")
-	if got := startedWith(site.Started{File: file}, "up").Service; got != "" {
+	if got := startedWith(site.Started{File: file}, "up", true).Service; got != "" {
 		t.Errorf("without a package the service is %q", got)
 	}
 	n.asService()
+	if got := startedWith(site.Started{File: file}, "up", false); got.Service != "" || !strings.HasPrefix(got.Command, "toryo up --config ") {
+		t.Errorf("a server that a person has started is started again by %q, %q", got.Service, got.Command)
+	}
 	for command, want := range map[string]string{"up": "toryo-up", "serve": "toryo"} {
-		if got := startedWith(site.Started{File: file}, command).Service; got != want {
+		if got := startedWith(site.Started{File: file}, command, true).Service; got != want {
 			t.Errorf("%s is the service %q, want %q", command, got, want)
+		}
+	}
+	for pid, want := range map[string]bool{strconv.Itoa(os.Getpid()): true, "1": false, "": false} {
+		if got := isService(site.Program{Environ: []string{"SYSTEMD_EXEC_PID=" + pid}}); got != want {
+			t.Errorf("with the process %q it is a service: %t", pid, got)
 		}
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -57,7 +59,7 @@ func (o serveOptions) run(ctx context.Context, name string, ready site.WhenReady
 	if err != nil {
 		return err
 	}
-	if o.Started, err = startedBy(&o.settings, name); err != nil {
+	if o.Started, err = startedBy(&o.settings, name, isService(o.Program)); err != nil {
 		return err
 	}
 	return site.Serve(ctx, o.Program, loaded, name, func(ctx context.Context, running site.Instance) error {
@@ -70,22 +72,27 @@ func (o serveOptions) run(ctx context.Context, name string, ready site.WhenReady
 }
 
 // startedBy says how a server is started again, by what it was told of its configuration.
-func startedBy(settings *cli.Settings, name string) (site.Started, error) {
+func startedBy(settings *cli.Settings, name string, service bool) (site.Started, error) {
 	given := settings.FileOrDefault()
 	full, err := filepath.Abs(cmp.Or(given, cli.DefaultFile))
 	if err != nil {
 		return site.Started{}, task.Wrap(task.BadConfig, err, "the configuration cannot be found")
 	}
-	return startedWith(site.Started{File: full, Given: given, Overrides: settings.Given()}, name), nil
+	return startedWith(site.Started{File: full, Given: given, Overrides: settings.Given()}, name, service), nil
+}
+
+// isService reports whether systemd has started this process itself, by the variable that it sets for that.
+func isService(p site.Program) bool {
+	return p.Variable("SYSTEMD_EXEC_PID") == strconv.Itoa(os.Getpid())
 }
 
 // startedWith adds the command to what it was told of its configuration.
-func startedWith(started site.Started, name string) site.Started {
+func startedWith(started site.Started, name string, service bool) site.Started {
 	started.Command, started.OwnAgent = "toryo serve", name == "up"
 	if started.OwnAgent {
 		started.Command = "toryo up"
 	}
-	if config.HasServices(started.File) {
+	if config.HasServices(started.File) && service {
 		started.Service = map[bool]string{true: "toryo-up", false: "toryo"}[started.OwnAgent]
 	}
 	started.Command += " --config " + site.Quoted(started.File)

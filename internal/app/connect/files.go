@@ -88,7 +88,7 @@ func Writable(path string) error {
 	if err != nil {
 		hint := "let the user that runs the server write there, or run toryo init as a user that may"
 		if config.HasServices(path) {
-			hint = "run sudo toryo init on this machine, which asks for the same"
+			hint = "run sudo toryo init --config " + path + " on this machine, which asks for the same"
 		}
 		return task.Wrap(task.Conflict, err, "the server cannot write to "+folder).WithHint("%s", hint)
 	}

@@ -113,10 +113,12 @@ func (Running) Client() *http.Client {
 // connectable is an address by which a listener is reached from its machine: that of all its
 // interfaces is none.
 func connectable(address string) string {
-	listens, err := netip.ParseAddrPort(address)
-	if err != nil || !listens.Addr().IsUnspecified() {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
 		return address
 	}
-	// What listens on all interfaces does so for IPv4 too.
-	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), listens.Port()).String()
+	if listens, err := netip.ParseAddr(host); host != "" && (err != nil || !listens.IsUnspecified()) {
+		return address
+	}
+	return net.JoinHostPort("127.0.0.1", port) // what listens on all interfaces does so for IPv4 too
 }

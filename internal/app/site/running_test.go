@@ -103,7 +103,7 @@ func elsewhere(t *testing.T, dir, file, text string) {
 func TestConnectable(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
-		"[::]:8750": "127.0.0.1:8750", "0.0.0.0:8750": "127.0.0.1:8750", "127.0.0.1:1": "127.0.0.1:1", "[::1]:1": "[::1]:1", "192.0.2.1:1": "192.0.2.1:1",
+		":8750": "127.0.0.1:8750", "[::]:8750": "127.0.0.1:8750", "localhost:1": "localhost:1", "0.0.0.0:8750": "127.0.0.1:8750", "127.0.0.1:1": "127.0.0.1:1", "[::1]:1": "[::1]:1", "192.0.2.1:1": "192.0.2.1:1",
 	} {
 		if got := connectable(address); got != want {
 			t.Errorf("%s is asked at %s, want %s", address, got, want)

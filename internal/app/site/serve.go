@@ -100,7 +100,7 @@ type resources struct {
 func serveOn(ctx context.Context, p Program, c config.Config, has resources, ready WhenReady) error {
 	report, listener, database := has.report, has.listener, has.database
 	countStatements(report.Metrics, database)
-	connected, err := connect(ctx, c, database, report, PublicURL(c, connectable(listener.Addr().String())))
+	connected, err := connect(ctx, c, database, report, PublicURL(c, listener.Addr().String()))
 	if err != nil {
 		return err
 	}
@@ -168,8 +168,9 @@ func closeListener(listener net.Listener) error {
 	return nil
 }
 
-// ListeningURL is the address of a server that listens there.
+// ListeningURL is the address, on its machine, of a server that listens there.
 func ListeningURL(c config.Config, address string) string {
+	address = connectable(address)
 	if c.Server.TLSCertFile != "" {
 		return "https://" + address
 	}
@@ -188,7 +189,7 @@ func PublicURL(c config.Config, address string) string {
 func serveUntil(ctx context.Context, p Program, web *server.Server, listener net.Listener, running Instance, ready WhenReady) error {
 	listeners := []net.Listener{listener}
 	running.URL = ListeningURL(running.Config, listener.Addr().String())
-	running.local = ListeningURL(running.Config, connectable(listener.Addr().String()))
+	running.local = running.URL
 	if running.Config.Server.TLSCertFile != "" {
 		// The certificate is not for the name by which this process knows itself.
 		local, err := server.Listen(ctx, "127.0.0.1:0")

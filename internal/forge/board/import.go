@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	program "github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -103,13 +104,9 @@ func (b *Board) place(ctx context.Context, name, bare, branch string) error {
 // to be told by its environment: how to get through to the network, when to give
 // up, and the password, which must be in no list of arguments and in no message.
 func reach(source string) (address string, environment []string) {
-	for _, name := range []string{
-		"http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY",
-		"SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "SSH_AUTH_SOCK",
-	} {
-		if value, set := os.LookupEnv(name); set {
-			environment = append(environment, name+"="+value)
-		}
+	environment = program.Network()
+	if agent, set := os.LookupEnv("SSH_AUTH_SOCK"); set {
+		environment = append(environment, "SSH_AUTH_SOCK="+agent)
 	}
 	settings := [][2]string{{"http.lowSpeedLimit", "1000"}, {"http.lowSpeedTime", "60"}}
 	parsed, err := url.Parse(source)

@@ -291,6 +291,34 @@ func TestImportWithAPassword(t *testing.T) {
 	}
 }
 
+// An import uses the proxy that everything else uses, and none to this machine itself.
+func TestImportThroughAProxy(t *testing.T) {
+	asked := make(chan string, 16)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Host
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer proxy.Close()
+	for _, name := range []string{"http_proxy", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("HTTP_PROXY", proxy.URL)
+	f := newFixture(t)
+	_, err := f.board.Import(t.Context(), "owner/app", "http://git.example.com/app")
+	wantCode(t, "a repository that is not there", err, task.Invalid)
+	_, err = f.board.Import(t.Context(), "owner/app", "http://127.0.0.1:1/app")
+	wantCode(t, "a server that is not there", err, task.Invalid)
+	if len(asked) == 0 {
+		t.Error("the proxy was not asked")
+	}
+	close(asked)
+	for host := range asked {
+		if host != "git.example.com" {
+			t.Errorf("the proxy was asked for %s", host)
+		}
+	}
+}
+
 func TestImportThatIsBrokenOff(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
