@@ -15,8 +15,10 @@ const (
 	// failedLately is for how long a failed task, and an agent that is offline, wait for a
 	// person. Later they are in the lists only.
 	failedLately = 7 * 24 * time.Hour
-	// mostFailures is how many failed tasks are listed, the newest.
+	// mostFailures is how many failed tasks people are shown, those that failed last, and
+	// mostTold how many are listed for those who tell people of each once.
 	mostFailures = 100
+	mostTold     = 2000
 	// nearlySpent is from how many percent of the day's budget on people are told.
 	nearlySpent = 90
 )
@@ -48,46 +50,57 @@ type Needs struct {
 }
 
 // List returns what waits for a person now, in the order of [task.NeedKinds], and within a kind
-// what waits longest first, but failures newest first.
+// what waits longest first, but failures newest first. Of these there are the newest only.
 func (n *Needs) List(ctx context.Context) ([]task.Need, error) {
+	found, _, err := n.list(ctx, mostFailures)
+	return found, err
+}
+
+// All is like List with many more failures, for those who remember of what they have told people.
+// Whole is false if there may be failures that are not among them: a failure that is not listed
+// then may wait still.
+func (n *Needs) All(ctx context.Context) (found []task.Need, whole bool, err error) {
+	return n.list(ctx, mostTold)
+}
+
+func (n *Needs) list(ctx context.Context, failures int) (found []task.Need, whole bool, err error) {
 	now := n.Now()
 	waits, err := n.waits(ctx, now)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	pauses, err := n.Store.GeneralPauses(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	running, err := n.Store.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Running}})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	agents, err := n.Store.ListAgents(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	failed, err := n.Store.ListTasks(ctx, store.TaskFilter{
-		States: []task.State{task.Failed}, UpdatedSince: now.Add(-failedLately), Newest: true, Limit: mostFailures,
+		States: []task.State{task.Failed}, UpdatedSince: now.Add(-failedLately), LastChanged: true, Limit: failures,
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	_, spent, err := n.Store.Spent(ctx, "", now)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var found []task.Need
 	if n.Faults != nil {
 		found = append(found, faultNeeds(n.Faults(ctx))...)
 	}
 	found = append(found, pauseNeeds(pauses, waits)...)
 	found = append(found, agentNeeds(agents, running, waits, now)...)
 	found = append(found, waitNeeds(waits, found)...)
-	found = append(found, failureNeeds(failed)...)
+	found = append(found, taskNeeds(task.NeedFailure, failed)...)
 	found = append(found, n.budgetNeeds(spent, waits, now)...)
 	slices.SortStableFunc(found, compareNeeds)
-	return found, nil
+	return found, len(failed) < failures, nil
 }
 
 func (n *Needs) waits(ctx context.Context, now time.Time) ([]Wait, error) {
@@ -143,7 +156,7 @@ func agentNeeds(agents []store.Agent, running []task.Task, waits []Wait, now tim
 				continue
 			}
 			need.Reason = task.ReasonAgentsSilent
-			need.Key = "agent/" + agent.Token + "/offline/" + stamp(agent.SeenAt)
+			need.Key = "agent/" + agent.Token + "/offline"
 		case agent.Unable != "":
 			// It is heard of all the time: since when it is so is not known.
 			need.Reason, need.Detail, need.Since = agent.Unable, agent.Detail, time.Time{}
@@ -166,8 +179,10 @@ func waitNeeds(waits []Wait, told []task.Need) (needs []task.Need) {
 			needs = append(needs, taskNeeds(task.NeedAnswer, wait.Tasks)...)
 		case task.ReasonAwaitingApproval:
 			needs = append(needs, taskNeeds(task.NeedApproval, wait.Tasks)...)
-		case task.ReasonPauseRequested, task.ReasonAllPaused, task.ReasonBudgetExhausted:
-			// A person wants it so; the others are needs of their own.
+		case task.ReasonBudgetExhausted:
+			needs = append(needs, taskNeeds(task.NeedBudget, wait.Tasks)...)
+		case task.ReasonPauseRequested, task.ReasonAllPaused:
+			// A person wants it so; a pause of everything is a need of its own.
 		default:
 			if toldOf(told, wait) {
 				continue
@@ -175,6 +190,7 @@ func waitNeeds(waits []Wait, told []task.Need) (needs []task.Need) {
 			need := task.Need{
 				Key: "tasks/" + string(wait.Reason) + "/" + wait.Agent, Kind: task.NeedTasks, Reason: wait.Reason,
 				Subject: wait.Agent, Detail: wait.Detail, Tasks: len(wait.Tasks),
+				OfTasks: !slices.ContainsFunc(wait.Tasks, func(t task.Task) bool { return t.Reason != wait.Reason }),
 			}
 			for _, t := range wait.Tasks {
 				if need.Since.IsZero() || t.UpdatedAt.Before(need.Since) {
@@ -210,22 +226,18 @@ func taskNeed(kind task.NeedKind, t task.Task) task.Need {
 	}
 }
 
-func failureNeeds(failed []task.Task) []task.Need { return taskNeeds(task.NeedFailure, failed) }
-
-// budgetNeeds says that the budget of the day is used up, or nearly, and how many tasks wait
-// for a budget: that of the day, or their own.
+// budgetNeeds says that the budget of the day is used up, or nearly. Each task that waits for a
+// budget, that of the day or its own, is a need besides: it does not go on by itself.
 func (n *Needs) budgetNeeds(spent store.Amount, waits []Wait, now time.Time) []task.Need {
-	waiting := tasksFor(waits, task.ReasonBudgetExhausted)
-	percent := shareOf(spent, n.Day)
-	if len(waiting) == 0 && percent < nearlySpent {
-		return nil
-	}
-	need := task.Need{Kind: task.NeedBudget, Reason: task.ReasonBudgetExhausted, Tasks: len(waiting), Percent: percent}
+	day := now.UTC().Format(time.DateOnly)
+	need := task.Need{Kind: task.NeedBudget, Percent: shareOf(spent, n.Day)}
 	switch {
-	case percent >= 100 || percent < nearlySpent: // of the day, or of tasks
-		need.Key = "budget/used/" + now.UTC().Format(time.DateOnly)
+	case need.Percent >= 100:
+		need.Key, need.Reason, need.Tasks = "budget/used/"+day, task.ReasonBudgetExhausted, len(tasksFor(waits, task.ReasonBudgetExhausted))
+	case need.Percent >= nearlySpent:
+		need.Key = "budget/nearly/" + day // nothing has stopped: there is no reason yet
 	default:
-		need.Key = "budget/nearly/" + now.UTC().Format(time.DateOnly)
+		return nil
 	}
 	return []task.Need{need}
 }

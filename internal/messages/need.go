@@ -36,7 +36,7 @@ func Need(in task.Language, need task.Need) NeedText {
 			said.What, said.Why = Text(in, "needs.agent_offline", need.Subject), ""
 		}
 	case task.NeedBudget:
-		said.What, said.Why = budget(in, need), waiting(in, need.Tasks)
+		return budget(in, need, said)
 	}
 	return said
 }
@@ -57,15 +57,17 @@ func about(in task.Language, key string, need task.Need) string {
 	return Text(in, key, need.Task.Title, need.Task.Key.String())
 }
 
-func budget(in task.Language, need task.Need) string {
+// budget is what is said of a task that waits for a budget, and of the budget of the day.
+func budget(in task.Language, need task.Need, said NeedText) NeedText {
 	switch {
+	case need.Task != nil:
+		said.What, said.Why = about(in, "needs.budget_task", need), ""
 	case need.Percent >= 100:
-		return Text(in, "needs.budget_used")
-	case need.Tasks > 0:
-		return Text(in, "needs.budget_tasks", need.Tasks)
+		said.What, said.Why = Text(in, "needs.budget_used"), waiting(in, need.Tasks)
 	default:
-		return Text(in, "needs.budget_nearly", need.Percent)
+		said.What, said.Fix = Text(in, "needs.budget_nearly", need.Percent), Text(in, "needs.budget_nearly_fix")
 	}
+	return said
 }
 
 // waiting says how many tasks wait; nothing if none does.

@@ -92,6 +92,7 @@ type TaskFilter struct {
 	Repositories []string  // only those of one of these, whatever the case of the letters
 	Number       int64     // only those of items with this number
 	Newest       bool      // the newest first, not the oldest; not with After
+	LastChanged  bool      // those that changed last first; not with After or Newest
 	Limit        int       // 0 means all
 }
 

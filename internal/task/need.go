@@ -25,15 +25,18 @@ var NeedKinds = []NeedKind{NeedServer, NeedPause, NeedTasks, NeedAnswer, NeedApp
 // messages.Need.
 type Need struct {
 	// Key is the same as long as the same thing waits, and no other need has it: who tells
-	// people of needs tells of each key once.
+	// people of needs tells of each key once. It begins with the kind and a slash.
 	Key    string
 	Kind   NeedKind
-	Reason Reason    // why, as a stable code
+	Reason Reason    // why, as a stable code; empty for what keeps nothing waiting yet
 	Since  time.Time // zero if that is not known
 	// Task is the one that it is about; nil if it is about no single one.
 	Task *Task
 	// Tasks is how many tasks wait for it; 0 if none does, or if it is about one.
 	Tasks int
+	// OfTasks is whether the reason is that of its tasks, so that a list of tasks can be narrowed
+	// to it. Else it is the reason for which nobody takes them.
+	OfTasks bool
 	// Subject is the name of the agent, of what the server cannot use, or who paused
 	// everything.
 	Subject string

@@ -327,7 +327,10 @@ func (s *Store) ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.
 	}
 	where.addNames(filter)
 	order := ` ORDER BY id`
-	if filter.Newest {
+	switch {
+	case filter.LastChanged:
+		order = ` ORDER BY updated_at DESC, id DESC`
+	case filter.Newest:
 		order += ` DESC`
 	}
 	query, args := limited(`SELECT `+taskColumns+` FROM tasks`+where.text()+order, where.args, filter.Limit)
