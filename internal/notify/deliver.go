@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,7 +42,8 @@ const (
 // Options is what a deliverer needs. Needs, Store, Send, Now and Log have to be set.
 type Options struct {
 	Targets []Target
-	Needs   func(ctx context.Context) ([]task.Need, error)
+	// Needs lists what waits for people. Whole is false if failures may be missing.
+	Needs   func(ctx context.Context) (needs []task.Need, whole bool, err error)
 	Store   store.Notifications
 	Send    func(ctx context.Context, to Target, message format.Message) error
 	Pages   Pages
@@ -74,14 +77,14 @@ func (d *Deliverer) Deliver(ctx context.Context) error {
 		}
 		d.seen = seen
 	}
-	needs, err := d.Needs(ctx)
+	needs, whole, err := d.Needs(ctx)
 	if err != nil {
 		return err
 	}
 	failed := make([]error, len(d.Targets))
 	var telling sync.WaitGroup
 	for i, to := range d.Targets {
-		telling.Go(func() { failed[i] = d.tell(ctx, to, needs) })
+		telling.Go(func() { failed[i] = d.tell(ctx, to, needs, whole) })
 	}
 	telling.Wait()
 	if err := errors.Join(append(failed, d.forget(ctx, now))...); err != nil {
@@ -108,39 +111,54 @@ func (d *Deliverer) forget(ctx context.Context, now time.Time) error {
 }
 
 // tell brings one target up to date.
-func (d *Deliverer) tell(ctx context.Context, to Target, needs []task.Need) error {
+func (d *Deliverer) tell(ctx context.Context, to Target, needs []task.Need, whole bool) error {
 	known, err := d.Store.ListNotifications(ctx, to.Name)
 	if err != nil {
 		return err
 	}
 	now := d.Now()
 	wants := wanted(to, needs)
-	change := changed(known, wants, now)
+	change := changed(known, wants, whole, now)
 	if len(change.New)+len(change.Over)+len(change.Back) > 0 {
 		if err := d.Store.NoteNotifications(ctx, to.Name, change); err != nil {
 			return err
 		}
 	}
-	keys := slices.DeleteFunc(slices.Clone(change.New), func(key string) bool { return settles(wants[key]) })
-	for _, one := range known {
-		need, waits := wants[one.Key]
-		if !waits || !one.SentAt.IsZero() || one.Attempts == 0 && settles(need) && now.Before(one.DueAt.Add(settling)) {
-			continue
-		}
-		if one.DueAt.After(now) {
-			return nil // it is being sent, or has to wait, and the others with it
-		}
-		keys = append(keys, one.Key)
-	}
+	keys := due(known, change, wants)
 	if len(keys) == 0 || d.Quiet.In(now) {
 		return nil
 	}
-	slices.Sort(keys)
 	keys, err = d.Store.TakeNotifications(ctx, to.Name, keys[:min(len(keys), mostAtOnce)], now, now.Add(heldFor))
 	if err != nil || len(keys) == 0 {
 		return err
 	}
-	return d.send(ctx, to, needs, keys, attemptsOf(known, keys))
+	return d.send(ctx, to, needs, keys)
+}
+
+// due are the keys, in order, of which a target is told now: what waits, was not told, and has
+// lasted long enough. It is nothing while one of them is being sent or has to wait: the others
+// wait with it.
+func due(known []store.Notification, change store.NotificationChange, wants map[string]task.Need) []string {
+	keys := slices.DeleteFunc(slices.Clone(change.New), func(key string) bool { return settles(wants[key]) })
+	for _, one := range known {
+		need, waits := wants[one.Key]
+		if !waits || !one.SentAt.IsZero() {
+			continue
+		}
+		since := one.NotedAt
+		if !one.OverAt.IsZero() {
+			since = change.At // it is back
+		}
+		if settles(need) && change.At.Before(since.Add(settling)) {
+			continue
+		}
+		if one.DueAt.After(change.At) {
+			return nil
+		}
+		keys = append(keys, one.Key)
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // settles says whether a need may be over by itself soon.
@@ -148,15 +166,16 @@ func settles(need task.Need) bool {
 	return need.Kind == task.NeedAgent || need.Kind == task.NeedTasks || need.Kind == task.NeedServer
 }
 
-// changed compares what is remembered with what is.
-func changed(known []store.Notification, wants map[string]task.Need, now time.Time) store.NotificationChange {
+// changed compares what is remembered with what is. Failures that are not listed are over only if
+// all are listed.
+func changed(known []store.Notification, wants map[string]task.Need, whole bool, now time.Time) store.NotificationChange {
 	change := store.NotificationChange{At: now}
 	fresh := maps.Clone(wants)
 	for _, one := range known {
 		_, waits := wants[one.Key]
 		delete(fresh, one.Key)
 		switch {
-		case !waits && one.OverAt.IsZero():
+		case !waits && one.OverAt.IsZero() && (whole || !strings.HasPrefix(one.Key, failurePrefix)):
 			change.Over = append(change.Over, one.Key)
 		case waits && !one.OverAt.IsZero():
 			change.Back = append(change.Back, one.Key)
@@ -166,22 +185,28 @@ func changed(known []store.Notification, wants map[string]task.Need, now time.Ti
 	return change
 }
 
-func attemptsOf(known []store.Notification, keys []string) (most int) {
-	for _, one := range known {
-		if slices.Contains(keys, one.Key) {
-			most = max(most, one.Attempts)
-		}
-	}
-	return most + 1
-}
+// failurePrefix begins the keys of failures.
+const failurePrefix = string(task.NeedFailure) + "/"
 
 // send sends what was taken and records what became of it, also while this server stops: a
 // message that is on its way is waited for, or nobody would know whether it has arrived.
-func (d *Deliverer) send(ctx context.Context, to Target, needs []task.Need, keys []string, attempt int) error {
+func (d *Deliverer) send(ctx context.Context, to Target, needs []task.Need, keys []string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), heldFor/2)
 	defer cancel()
+	known, err := d.Store.ListNotifications(ctx, to.Name)
+	if err != nil {
+		return err
+	}
+	known = slices.DeleteFunc(known, func(one store.Notification) bool {
+		_, taken := slices.BinarySearch(keys, one.Key)
+		return !taken
+	})
+	attempt := 1
+	for _, one := range known {
+		attempt = max(attempt, one.Attempts)
+	}
 	end := store.NotificationEnd{}
-	sent := d.Send(ctx, to, d.Pages.Message(to.Language, d.Now(), inOrder(needs, keys)))
+	sent := d.sendOrShorten(ctx, to, inOrder(needs, keys), known)
 	if sent == nil {
 		end.SentAt = d.Now()
 		end.DueAt = end.SentAt
@@ -192,6 +217,31 @@ func (d *Deliverer) send(ctx context.Context, to Target, needs []task.Need, keys
 		d.Log.WarnContext(ctx, "failed to send a notification; retrying", "webhook", to.Name, "error", sent, "again", wait)
 	}
 	return d.Store.EndNotifications(ctx, to.Name, keys, end)
+}
+
+// sendOrShorten sends a message. If the service refuses what it says, it is sent without the texts
+// of others: one of them would else keep people from being told of anything else.
+func (d *Deliverer) sendOrShorten(ctx context.Context, to Target, needs []task.Need, known []store.Notification) error {
+	message := d.Pages.Message(to.Language, d.Now(), needs)
+	message.ID = messageID(known)
+	sent := d.Send(ctx, to, message)
+	if refused, is := errors.AsType[refusal](sent); !is || !refused.text {
+		return sent
+	}
+	d.Log.WarnContext(ctx, "a notification was refused; sending it without titles and details", "webhook", to.Name, "error", sent)
+	short := d.Pages.WithoutTexts(to.Language, d.Now(), needs)
+	short.ID = message.ID + "_short"
+	return d.Send(ctx, to, short)
+}
+
+// messageID is the same for each attempt to tell a target of the same needs, so that receivers
+// that have taken a message without our hearing of it know it again.
+func messageID(known []store.Notification) string {
+	sum := sha256.New()
+	for _, one := range known {
+		_, _ = fmt.Fprintf(sum, "%q %q %d\n", one.Target, one.Key, one.NotedAt.UnixMicro()) // a sum does not fail
+	}
+	return "msg_" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 // worrying is after how many attempts people are told, on the pages, that a target fails.

@@ -36,10 +36,10 @@ func Path(need task.Need) string {
 	}
 }
 
-// Message is what a target is told about needs.
+// Message is what a target is told about needs. It has no id yet.
 func (p Pages) Message(in task.Language, at time.Time, needs []task.Need) format.Message {
 	m := format.Message{
-		ID: "msg_" + uuid.NewString(), Type: "needs", At: at.UTC().Truncate(time.Second), Title: messages.Text(in, "notifications.title", len(needs)),
+		Type: "needs", At: at.UTC().Truncate(time.Second), Title: messages.Text(in, "notifications.title", len(needs)),
 		URL: p.address("/"), Count: len(needs), More: func(count int) string { return messages.Text(in, "notifications.more", count) },
 	}
 	for _, need := range needs[:min(len(needs), mostNeeds)] {
@@ -51,10 +51,35 @@ func (p Pages) Message(in task.Language, at time.Time, needs []task.Need) format
 	return m
 }
 
+// WithoutTexts is the same without texts of others, for a service that has refused a message with
+// them.
+func (p Pages) WithoutTexts(in task.Language, at time.Time, needs []task.Need) format.Message {
+	short := make([]task.Need, 0, len(needs))
+	for _, need := range needs {
+		need.Detail, need.Hint = "", ""
+		if need.Task != nil {
+			of := *need.Task
+			of.Title, need.Task = leftOut, &of
+		}
+		if need.Kind != task.NeedServer && need.Subject != "" {
+			need.Subject = leftOut
+		}
+		short = append(short, need)
+	}
+	m := p.Message(in, at, short)
+	if len(m.Needs) > 0 {
+		m.Needs[0].Detail = messages.Text(in, "notifications.without_texts")
+	}
+	return m
+}
+
+// leftOut stands for a text that is left out.
+const leftOut = "…"
+
 // Test is a message that tells that messages arrive.
 func (p Pages) Test(in task.Language, at time.Time) format.Message {
 	m := p.Message(in, at, nil)
-	m.Type, m.Title, m.Count = "test", messages.Text(in, "notifications.test"), 1
+	m.ID, m.Type, m.Title, m.Count = "msg_"+uuid.NewString(), "test", messages.Text(in, "notifications.test"), 1
 	m.Needs = []format.Entry{{Key: "test", Kind: "test", What: m.Title, Detail: messages.Text(in, "notifications.test_detail"), URL: m.URL}}
 	return m
 }
@@ -94,7 +119,10 @@ func wanted(to Target, needs []task.Need) map[string]task.Need {
 	return all
 }
 
-// inOrder are the needs with some keys, in the order in which they are listed.
+// inOrder are the needs with some keys, which are sorted, in the order in which they are listed.
 func inOrder(needs []task.Need, keys []string) []task.Need {
-	return slices.DeleteFunc(slices.Clone(needs), func(need task.Need) bool { return !slices.Contains(keys, keyOf(need)) })
+	return slices.DeleteFunc(slices.Clone(needs), func(need task.Need) bool {
+		_, found := slices.BinarySearch(keys, keyOf(need))
+		return !found
+	})
 }

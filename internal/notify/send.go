@@ -2,6 +2,7 @@ package notify
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -75,10 +76,12 @@ func NewSender(now func() time.Time) *Sender {
 	}}
 }
 
-// refusal is that a target has not taken a message, with how long it wants to be left alone.
+// refusal is that a target has not taken a message, with how long it wants to be left alone,
+// and whether another text may be taken.
 type refusal struct {
 	error
 	wait time.Duration
+	text bool
 }
 
 // Unwrap implements the interface of package errors.
@@ -98,11 +101,13 @@ func (s *Sender) Send(ctx context.Context, to Target, message format.Message) er
 	request.Header.Set("Content-Type", "application/json; charset=utf-8")
 	request.Header.Set("User-Agent", "toryo")
 	if to.Secret != "" {
-		sign(request.Header, to.Secret, message.ID, s.now(), body)
+		if err := sign(request.Header, to.Secret, message.ID, s.now(), body); err != nil {
+			return err
+		}
 	}
 	answer, err := s.client.Do(request)
 	if err != nil {
-		return task.Wrap(task.Unavailable, withoutAddress(err), fmt.Sprintf("the webhook %s cannot be reached", to.Name))
+		return unreachable(to, err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	said, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer)) // what it says counts only when it refuses
@@ -118,18 +123,30 @@ func (s *Sender) Reach(ctx context.Context, to Target) (status int, err error) {
 	}
 	answer, err := s.client.Do(request)
 	if err != nil {
-		return 0, task.Wrap(task.Unavailable, withoutAddress(err), fmt.Sprintf("the webhook %s cannot be reached", to.Name))
+		return 0, unreachable(to, err)
 	}
 	return answer.StatusCode, answer.Body.Close()
 }
 
-// withoutAddress is the reason of an error of the client, which puts the address before it.
-func withoutAddress(err error) error {
+// unreachable is an error of the client without the address: it stands before the reason, and may
+// stand in it, because the reason may repeat what the other end has said.
+func unreachable(to Target, err error) error {
 	if at, is := errors.AsType[*url.Error](err); is {
-		return at.Err
+		err = at.Err
 	}
-	return err
+	return task.Wrap(task.Unavailable, maskedError{err, readable(err.Error(), to)}, fmt.Sprintf("the webhook %s cannot be reached", to.Name))
 }
+
+// maskedError is an error with another text.
+type maskedError struct {
+	error
+	text string
+}
+
+func (m maskedError) Error() string { return m.text }
+
+// Unwrap implements the interface of package errors.
+func (m maskedError) Unwrap() error { return m.error }
 
 // judge says whether a target has taken a message.
 func judge(to Target, answer *http.Response, said []byte) error {
@@ -140,11 +157,30 @@ func judge(to Target, answer *http.Response, said []byte) error {
 		return task.Errorf(task.Unavailable, "the webhook %s answers with a redirect (HTTP %d), which is not followed", to.Name, answer.StatusCode).
 			WithHint("set its url to the address that answers itself")
 	}
-	text := textfmt.OneLine(textfmt.Plain(strings.ToValidUTF8(string(said), "")))
-	text = textfmt.Shorten(masked(text, to.URL.Reveal()), 200)
-	err := task.Errorf(task.Unavailable, "the webhook %s answers HTTP %d: %s", to.Name, answer.StatusCode, text).
+	err := task.Errorf(task.Unavailable, "the webhook %s answers HTTP %d: %s", to.Name, answer.StatusCode, readable(string(said), to)).
 		WithHint("look at its url, its format, and whether it still exists there")
-	return refusal{err, retryAfter(answer)}
+	return refusal{err, retryAfter(answer), refusesText(answer.StatusCode)}
+}
+
+// refusesText says whether a status may be about what the message says, and not about its address,
+// the sender or the moment.
+func refusesText(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusProxyAuthRequired,
+		http.StatusRequestTimeout, http.StatusGone, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	default:
+		return status >= 400 && status < 500
+	}
+}
+
+// mostSaid is how many characters are shown of what a target says.
+const mostSaid = 200
+
+// readable is what a target says, on one line, short, and without its address.
+func readable(text string, to Target) string {
+	text = textfmt.OneLine(textfmt.Plain(strings.ToValidUTF8(text, "")))
+	return textfmt.Shorten(masked(text, to.URL.Reveal()), mostSaid)
 }
 
 // shortestSecret is how long a part of an address is that may be a secret.
@@ -157,10 +193,12 @@ func masked(text, address string) string {
 	if err != nil {
 		return text
 	}
-	parts := strings.Split(parsed.Path, "/")
+	parts := slices.Concat(strings.Split(parsed.Path, "/"), strings.Split(parsed.EscapedPath(), "/"))
 	for _, values := range parsed.Query() {
 		parts = append(parts, values...)
 	}
+	// The longest first: a part may begin another.
+	slices.SortFunc(parts, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	for _, part := range parts {
 		if len(part) >= shortestSecret {
 			text = strings.ReplaceAll(text, part, "…")
@@ -179,17 +217,12 @@ func retryAfter(answer *http.Response) time.Duration {
 	return min(time.Duration(seconds)*time.Second, maxRetryAfter) //nolint:gosec // it is below 2^32
 }
 
-// signedPrefix begins secrets that are written in base64, as Standard Webhooks has it.
-const signedPrefix = "whsec_"
-
 // sign signs a message as Standard Webhooks (standardwebhooks.com) says: receivers have
 // libraries that check it.
-func sign(header http.Header, secret redact.Secret, id string, at time.Time, body []byte) {
-	key := []byte(secret.Reveal())
-	if encoded, found := strings.CutPrefix(secret.Reveal(), signedPrefix); found {
-		if decoded, err := base64.StdEncoding.DecodeString(encoded); err == nil {
-			key = decoded
-		}
+func sign(header http.Header, secret redact.Secret, id string, at time.Time, body []byte) error {
+	key, err := format.SigningKey(secret.Reveal())
+	if err != nil {
+		return err
 	}
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	sum := hmac.New(sha256.New, key)
@@ -198,4 +231,5 @@ func sign(header http.Header, secret redact.Secret, id string, at time.Time, bod
 	header.Set("Webhook-Id", id)
 	header.Set("Webhook-Timestamp", stamp)
 	header.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(sum.Sum(nil)))
+	return nil
 }

@@ -12,7 +12,8 @@ type Notifications interface {
 	// ListNotifications returns what is remembered for a target, in the order of the keys.
 	ListNotifications(ctx context.Context, target string) ([]Notification, error)
 	// NoteNotifications says what is new, what is over, and what is back that was over. What
-	// is new and known already stays as it is.
+	// is new and known already stays as it is. What is back and was not sent is like new, but
+	// waits until it is due.
 	NoteNotifications(ctx context.Context, target string, change NotificationChange) error
 	// TakeNotifications makes those of the keys the caller's that are not sent, not over, and
 	// due at a time, and returns them. Nobody else gets them before they are due again.
@@ -28,6 +29,7 @@ type Notifications interface {
 type Notification struct {
 	Target   string
 	Key      string
+	NotedAt  time.Time // since when there is a reason for it: it was new then, or back and not sent
 	Attempts int
 	DueAt    time.Time // when it may be sent; not before
 	SentAt   time.Time // zero if it is not sent

@@ -35,6 +35,7 @@ var formats = map[string]func(string) *complaint{
 	"toleration": checkToleration,
 
 	"hours":    checkHours,
+	"signing":  checkSigningSecret,
 	"template": checkTemplate,
 	"webhook":  checkWebhook,
 	"zone":     checkZone,

@@ -24,7 +24,7 @@ type NotificationWebhook struct {
 	Format     string        `key:"format" enum:"slack mattermost discord teams json" default:"json" usual:"true" about:"What is sent: a message as the service takes it, or JSON for a program of your own."`
 	URL        redact.Secret `key:"url" format:"webhook" about:"Address of the webhook; it is a secret because who knows it can write there."`
 	URLFile    string        `key:"url_file" usual:"true" example:"/run/secrets/slack-webhook" about:"File that holds the address and nothing else."`
-	Secret     redact.Secret `key:"secret" about:"Secret with which messages are signed as Standard Webhooks says; without it they are not."`
+	Secret     redact.Secret `key:"secret" format:"signing" about:"Secret with which messages are signed as Standard Webhooks says; without it they are not."`
 	SecretFile string        `key:"secret_file" example:"/run/secrets/notify-secret" about:"File that holds the secret and nothing else."`
 	About      []string      `key:"about" enum:"server pause tasks answer approval failure agent budget" default:"server,pause,tasks,answer,approval,failure,agent,budget" about:"What the webhook is told of: the server cannot use something, everything is paused, tasks that nobody takes, questions, plans to approve, failed tasks, agents that are offline or take no tasks, budgets."`
 	Language   string        `key:"language" enum:"en ja" about:"Language of the messages; without it, that of language, or English."`
@@ -46,8 +46,7 @@ func (c Config) NotificationLanguage(to NotificationWebhook) task.Language {
 	return task.Language(language)
 }
 
-// checkNotifications makes sure that each webhook has an address, and that what is signed can be
-// checked by those who get it.
+// checkNotifications makes sure that each webhook has an address, and is told of something.
 func (l *loader) checkNotifications() {
 	for _, name := range l.config.Notifications.WebhookNames() {
 		hook := l.config.Notifications.Webhooks[name]
@@ -74,6 +73,12 @@ func checkWebhook(text string) *complaint {
 		return complain(hint, "the URL has a fragment")
 	}
 	return nil
+}
+
+// checkSigningSecret checks a secret with which messages are signed, and repeats nothing of it.
+func checkSigningSecret(text string) *complaint {
+	_, err := format.SigningKey(text)
+	return complaintOf(err)
 }
 
 func checkHours(text string) *complaint { return complaintOf(quiet.Check(text)) }

@@ -121,7 +121,7 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 		mirrors:    mirrorRetention(c, f.mirrors, f.store, now, f.log),
 	}
 	d.needs = needsOf(c, f, d)
-	telling, err := notifying(c, f, d.needs.List, notifier.Counts)
+	telling, err := notifying(c, f, d)
 	d.background.Jobs = append(d.background.Jobs, telling...)
 	return d, err
 }

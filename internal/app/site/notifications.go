@@ -35,12 +35,10 @@ func NotificationTargets(c config.Config) []notify.Target {
 	return all
 }
 
-// listNeeds lists what waits for people.
-type listNeeds func(ctx context.Context) ([]task.Need, error)
-
 // notifying tells people what waits for them, if the configuration says by which webhooks. It
-// is for the leader alone.
-func notifying(c config.Config, f *connections, needs listNeeds, happened func() (tasks, board int64)) ([]leader.Job, error) {
+// is for the leader alone. It begins when the server can say what it cannot use: before that, such
+// a need would count as over.
+func notifying(c config.Config, f *connections, tasks *dispatch) ([]leader.Job, error) {
 	targets := NotificationTargets(c)
 	if len(targets) == 0 {
 		return nil, nil
@@ -50,14 +48,20 @@ func notifying(c config.Config, f *connections, needs listNeeds, happened func()
 		return nil, err
 	}
 	deliverer := notify.NewDeliverer(notify.Options{
-		Targets: targets, Needs: needs, Store: f.store, Send: notify.NewSender(f.clock.Now).Send, Pages: notify.Pages(f.url), Quiet: hours,
+		Targets: targets, Needs: tasks.needs.All, Store: f.store, Send: notify.NewSender(f.clock.Now).Send, Pages: notify.Pages(f.url), Quiet: hours,
 		Happened: func() int64 {
-			tasks, _ := happened()
-			return tasks
+			happened, _ := tasks.notifier.Counts()
+			return happened
 		},
 		Now: f.clock.Now, Log: f.log,
 	})
-	return []leader.Job{{Name: "tell people what waits for them", Every: notifyEvery, Do: deliverer.Deliver}}, nil
+	deliver := func(ctx context.Context) error {
+		if tasks.faults.Load() == nil {
+			return nil
+		}
+		return deliverer.Deliver(ctx)
+	}
+	return []leader.Job{{Name: "tell people what waits for them", Every: notifyEvery, Do: deliver}}, nil
 }
 
 // notificationFaults says which webhooks do not take what people have to be told.

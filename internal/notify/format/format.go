@@ -1,14 +1,16 @@
 // Package format writes a message about what waits for people as the services take it that
 // teams read: Slack, Mattermost, Discord, Teams, and plain JSON for programs.
 //
-// Titles, names and details are texts of others. None of them becomes a mention, a link or
-// a field of the request.
+// Titles, names and details are texts of others. None of them becomes a mention or a field of the
+// request, and no address in them a link. A name of a host without https:// or www. before it stays as
+// it is, since a name of a file looks the same: some services make a link of it.
 package format
 
 import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -92,12 +94,19 @@ func Body(in Name, template string, m Message) ([]byte, error) {
 	return fill(template, in, m)
 }
 
-// Check says whether a template makes JSON of every message.
+// Check says whether a template makes JSON of every message, and has no other names in it.
 func Check(template string) error {
 	const odd = "\"\\\n\u2028</script>"
+	if left := names.Replace(template); strings.Contains(left, "{{") {
+		return task.Errorf(task.Invalid, "the template of a notification has {{ and no name that is known behind it").
+			WithHint("write exactly {{.Text}}, {{.Title}}, {{.URL}} or {{.ID}}, without spaces")
+	}
 	_, err := fill(template, Slack, Message{ID: odd, Title: odd, URL: odd, Needs: []Entry{{What: odd}}, Count: 1})
 	return err
 }
+
+// names takes the names out of a template that are replaced.
+var names = strings.NewReplacer("{{.Text}}", "", "{{.Title}}", "", "{{.URL}}", "", "{{.ID}}", "")
 
 // fill puts the parts of a message into a template, each once: what stands in a part is
 // not looked at again.
@@ -181,7 +190,22 @@ func (s markup) entry(need Entry, listed bool) string {
 }
 
 // plain is a text of others on one line, as text.
-func (s markup) plain(text string) string { return s.escape(textfmt.OneLine(textfmt.Plain(text))) }
+func (s markup) plain(text string) string {
+	return s.escape(withoutLinks(textfmt.OneLine(textfmt.Plain(text))))
+}
+
+// linked is what services make a link of by themselves.
+var linked = regexp.MustCompile(`(?i)://|www`)
+
+// withoutLinks breaks the addresses in a text, so that no service makes links of them.
+func withoutLinks(text string) string {
+	return linked.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.HasPrefix(found, ":") {
+			return ":" + breaks + "//"
+		}
+		return found + breaks
+	})
+}
 
 // markdownSigns are the characters that mean something in Markdown wherever they stand, and
 // atStart those that do at the start of a line.
@@ -190,7 +214,7 @@ const (
 	atStart       = "#>-+=0123456789"
 )
 
-// breaks is a space without width. Behind it nothing is a mention, a tag or a list.
+// breaks is a space without width. Behind it nothing is a mention, a tag, a list or an address.
 const breaks = "\u200b"
 
 // escapeMarkdown writes text so that nothing in it is Markdown or a mention.

@@ -10,12 +10,12 @@ import (
 
 // ListNotifications implements store.Notifications.
 func (s *Store) ListNotifications(ctx context.Context, target string) ([]store.Notification, error) {
-	return all(ctx, s, scanNotification, `SELECT target, name, attempts, due_at, sent_at, over_at, problem FROM notifications
+	return all(ctx, s, scanNotification, `SELECT target, name, noted_at, attempts, due_at, sent_at, over_at, problem FROM notifications
 		WHERE target = ? ORDER BY name`, target)
 }
 
 func scanNotification(r row) (n store.Notification, err error) {
-	err = r.Scan(&n.Target, &n.Key, &n.Attempts, micros{&n.DueAt}, micros{&n.SentAt}, micros{&n.OverAt}, &n.Problem)
+	err = r.Scan(&n.Target, &n.Key, micros{&n.NotedAt}, &n.Attempts, micros{&n.DueAt}, micros{&n.SentAt}, micros{&n.OverAt}, &n.Problem)
 	return n, err
 }
 
@@ -30,8 +30,8 @@ func (s *Store) NoteNotifications(ctx context.Context, target string, change sto
 			if err := requireName("key of a notification", key); err != nil {
 				return err
 			}
-			if _, err := q.exec(ctx, `INSERT INTO notifications (target, name, attempts, due_at, sent_at, over_at, problem)
-				VALUES (?, ?, 0, ?, ?, ?, '') ON CONFLICT (target, name) DO NOTHING`, target, key, at, never, never); err != nil {
+			if _, err := q.exec(ctx, `INSERT INTO notifications (target, name, noted_at, attempts, due_at, sent_at, over_at, problem)
+				VALUES (?, ?, ?, 0, ?, ?, ?, '') ON CONFLICT (target, name) DO NOTHING`, target, key, at, at, never, never); err != nil {
 				return err
 			}
 		}
@@ -41,8 +41,9 @@ func (s *Store) NoteNotifications(ctx context.Context, target string, change sto
 			}
 		}
 		for _, key := range sorted(change.Back) {
-			if _, err := q.exec(ctx, `UPDATE notifications SET over_at = ?, due_at = CASE WHEN attempts = 0 THEN ? ELSE due_at END
-				WHERE target = ? AND name = ?`, never, at, target, key); err != nil {
+			if _, err := q.exec(ctx, `UPDATE notifications SET over_at = ?, noted_at = CASE WHEN sent_at = ? THEN ? ELSE noted_at END,
+				due_at = CASE WHEN sent_at = ? AND due_at < ? THEN ? ELSE due_at END
+				WHERE target = ? AND name = ? AND over_at <> ?`, never, never, at, never, at, at, target, key, never); err != nil {
 				return err
 			}
 		}

@@ -14,6 +14,7 @@ var notificationChecks = []check{
 	{"what one server sends no other does", takeOnce},
 	{"an attempt that failed is made again when it is due", notifyAgain},
 	{"what is over is not sent, and forgotten after a while", forgetOver},
+	{"what is back and was not sent is like new", noteAgain},
 	{"each target is told by itself", targetsApart},
 }
 
@@ -40,12 +41,12 @@ func takeNotifications(t *testing.T, s store.Store, minutes int, keys ...string)
 func notifyOnce(t *testing.T, s store.Store) {
 	equal(t, notifications(t, s), nil)
 	note(t, s, 0, store.NotificationChange{New: []string{"b", "a", "a"}})
-	equal(t, notifications(t, s), []store.Notification{{Target: notified, Key: "a", DueAt: noon}, {Target: notified, Key: "b", DueAt: noon}})
+	equal(t, notifications(t, s), []store.Notification{{Target: notified, Key: "a", NotedAt: noon, DueAt: noon}, {Target: notified, Key: "b", NotedAt: noon, DueAt: noon}})
 	equal(t, takeNotifications(t, s, 1, "a", "none"), []string{"a"})
 	sent := noon.Add(time.Minute)
 	must(t, s.EndNotifications(t.Context(), notified, []string{"a"}, store.NotificationEnd{SentAt: sent, DueAt: sent}))
 	note(t, s, 2, store.NotificationChange{New: []string{"a", "b"}})
-	equal(t, notifications(t, s)[0], store.Notification{Target: notified, Key: "a", Attempts: 1, DueAt: sent, SentAt: sent})
+	equal(t, notifications(t, s)[0], store.Notification{Target: notified, Key: "a", NotedAt: noon, Attempts: 1, DueAt: sent, SentAt: sent})
 	equal(t, takeNotifications(t, s, 10, "a", "b"), []string{"b"})
 	wantCode(t, s.NoteNotifications(t.Context(), "", store.NotificationChange{}), task.Invalid)
 	wantCode(t, s.NoteNotifications(t.Context(), notified, store.NotificationChange{New: []string{""}}), task.Invalid)
@@ -90,12 +91,29 @@ func forgetOver(t *testing.T, s store.Store) {
 	equal(t, notifications(t, s)[0].Key, "b")
 }
 
+func noteAgain(t *testing.T, s store.Store) {
+	note(t, s, 0, store.NotificationChange{New: []string{"failed", "sent", "waits"}})
+	equal(t, takeNotifications(t, s, 0, "failed", "sent"), []string{"failed", "sent"})
+	must(t, s.EndNotifications(t.Context(), notified, []string{"sent"}, store.NotificationEnd{SentAt: noon, DueAt: noon}))
+	must(t, s.EndNotifications(t.Context(), notified, []string{"failed"}, store.NotificationEnd{DueAt: noon.Add(5 * time.Minute), Problem: "closed"}))
+	all := []string{"failed", "sent", "waits"}
+	note(t, s, 1, store.NotificationChange{Over: all})
+	note(t, s, 2, store.NotificationChange{Back: all})
+	note(t, s, 3, store.NotificationChange{Back: all}) // another server says so too
+	back := noon.Add(2 * time.Minute)
+	equal(t, notifications(t, s), []store.Notification{
+		{Target: notified, Key: "failed", NotedAt: back, Attempts: 1, DueAt: noon.Add(5 * time.Minute), Problem: "closed"},
+		{Target: notified, Key: "sent", NotedAt: noon, Attempts: 1, DueAt: noon, SentAt: noon},
+		{Target: notified, Key: "waits", NotedAt: back, DueAt: back},
+	})
+}
+
 func targetsApart(t *testing.T, s store.Store) {
 	note(t, s, 0, store.NotificationChange{New: []string{"a"}})
 	must(t, s.NoteNotifications(t.Context(), "others", store.NotificationChange{At: noon, New: []string{"a"}}))
 	equal(t, takeNotifications(t, s, 0, "a"), []string{"a"})
 	others := got[[]store.Notification](t)(s.ListNotifications(t.Context(), "others"))
-	equal(t, others, []store.Notification{{Target: "others", Key: "a", DueAt: noon}})
+	equal(t, others, []store.Notification{{Target: "others", Key: "a", NotedAt: noon, DueAt: noon}})
 	must(t, s.ForgetNotifications(t.Context(), noon, []string{notified, "team-2"}))
 	equal(t, len(got[[]store.Notification](t)(s.ListNotifications(t.Context(), "others"))), 0)
 	equal(t, len(notifications(t, s)), 1)

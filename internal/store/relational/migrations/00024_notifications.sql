@@ -4,6 +4,7 @@
 CREATE TABLE notifications (
     target   TEXT   NOT NULL,
     name     TEXT   NOT NULL,
+    noted_at BIGINT NOT NULL,
     attempts BIGINT NOT NULL,
     due_at   BIGINT NOT NULL,
     sent_at  BIGINT NOT NULL,
