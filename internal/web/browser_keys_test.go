@@ -192,7 +192,7 @@ func TestBrowserNotifications(t *testing.T) {
 		t.Errorf("told %q", text)
 	}
 	alice.Open("/board") // another page tells the same no more
-	alice.Until(`JSON.parse(localStorage["toryo.told"]).length === 1`)
+	alice.Until(`Object.keys(JSON.parse(localStorage["toryo.told"])).length === 1`)
 	look := func() {
 		alice.Open("/queue")
 		alice.Until(`performance.getEntriesByType("resource").some((one) => one.name.endsWith("/needs.json") && one.responseEnd > 0)`)

@@ -15,8 +15,10 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge"
 )
 
-// What a page shows of a diff: bytes of one line, and of one that is shown as git wrote it.
+// What is read of a diff, in bytes: of all its files, of one line, and of one that is shown as git
+// wrote it.
 const (
+	maxDiff     = 16 << 20
 	maxDiffLine = 2000
 	maxRawDiff  = 256 << 10
 )
@@ -45,6 +47,9 @@ type diffView struct {
 	back  diffPlace  // where the page before begins
 	cut   bool       // there is more than any page shows
 	raw   string
+	// placed is the row below which each conversation stands, by its id. One that is not in it is
+	// on a line that the diff no longer has.
+	placed map[string]diffPlace
 }
 
 // diffPlace is a row of a file of a diff, from which a page shows it.
@@ -68,14 +73,8 @@ func (p diffPlace) of(item itemView) string {
 
 // placeOf is where a page begins that shows a conversation.
 func (d *diffView) placeOf(thread string) diffPlace {
-	for i, file := range d.files {
-		for row := range file.rows {
-			if slices.ContainsFunc(file.rows[row].threads, func(t forge.ReviewThread) bool { return t.ID == thread }) {
-				return diffPlace{i, max(0, row-rowsBefore)}
-			}
-		}
-	}
-	return diffPlace{}
+	at := d.placed[thread]
+	return diffPlace{at.file, max(0, at.row-rowsBefore)}
 }
 
 // diffPlaceOf reads where a page begins; the beginning is where nothing is said.
@@ -122,23 +121,86 @@ type diffCell struct {
 // newDiff reads a diff as git writes it. One that cannot be read is shown as it
 // is.
 func newDiff(patch string, threads []forge.ReviewThread, form *forge.Anchor) diffView {
-	files, _, err := gitdiff.Parse(strings.NewReader(patch))
+	read := firstFiles(patch)
+	files, _, err := gitdiff.Parse(strings.NewReader(read))
 	if err != nil {
 		return diffView{raw: clipTo(patch, maxRawDiff), cut: len(patch) > maxRawDiff}
 	}
-	view := diffView{}
+	view := diffView{cut: len(read) < len(patch), placed: make(map[string]diffPlace, len(threads))}
+	on := byLine(threads)
 	for i, file := range files {
 		one := fileOf(file)
 		one.index = i
 		for row := range one.rows {
-			if one.rows[row].place(one.name, oldName(file), threads, form) {
+			at := diffPlace{i, row}
+			if one.rows[row].place(one.name, oldName(file), on, form) {
 				view.here = diffPlace{i, max(0, row-rowsBefore)}
 			}
+			view.note(one.rows[row].threads, at)
 		}
 		view.files = append(view.files, one)
 	}
 	view.page(view.here)
 	return view
+}
+
+// note remembers where conversations stand, the first place of each.
+func (d *diffView) note(threads []forge.ReviewThread, at diffPlace) {
+	for _, thread := range threads {
+		if _, noted := d.placed[thread.ID]; !noted {
+			d.placed[thread.ID] = at
+		}
+	}
+}
+
+// firstFiles is the files at the beginning of a diff that are read. Of a first one that is too long
+// it is the beginning, which has no end that could be read and is shown as it is.
+func firstFiles(patch string) string {
+	if len(patch) <= maxDiff {
+		return patch
+	}
+	if at := strings.LastIndex(patch[:maxDiff], "\ndiff --git "); at >= 0 {
+		return patch[:at+1]
+	}
+	return patch[:maxDiff]
+}
+
+// lineThreads are the conversations about each line that the diff has, as their places in order.
+type lineThreads struct {
+	all []forge.ReviewThread
+	at  map[forge.Anchor][]int
+}
+
+// byLine puts conversations at their lines.
+func byLine(threads []forge.ReviewThread) lineThreads {
+	on := lineThreads{threads, make(map[forge.Anchor][]int, len(threads))}
+	for i, thread := range threads {
+		if thread.Outdated {
+			continue
+		}
+		at := thread.Anchor
+		if at.Side != forge.OldSide {
+			at.Side = forge.NewSide
+		}
+		on.at[at] = append(on.at[at], i)
+	}
+	return on
+}
+
+// of are the conversations at some lines, in order.
+func (l lineThreads) of(lines []forge.Anchor) (found []forge.ReviewThread) {
+	if len(l.at) == 0 {
+		return nil
+	}
+	var places []int
+	for _, line := range lines {
+		places = append(places, l.at[line]...)
+	}
+	slices.Sort(places)
+	for _, place := range slices.Compact(places) {
+		found = append(found, l.all[place])
+	}
+	return found
 }
 
 // rowsBefore is how many rows are shown before the one on which somebody comments.
@@ -205,7 +267,7 @@ func (p diffPlace) within(files []fileView) diffPlace {
 // About how many bytes of a page a file, and a row of it, take besides their texts.
 const (
 	fileCost = 700
-	rowCost  = 200
+	rowCost  = 320
 )
 
 // cost is about how many bytes of a page some rows of a file take.
@@ -306,35 +368,27 @@ func rowsOf(fragment *gitdiff.TextFragment) []diffRow {
 
 // place puts conversations, and the form for a new one, below their line.
 // It reports whether the form is here.
-func (row *diffRow) place(name, old string, threads []forge.ReviewThread, form *forge.Anchor) bool {
-	here := func(at forge.Anchor) bool {
-		if at.Side == forge.OldSide {
-			return row.old.line > 0 && int64(at.Line) == row.old.line && (at.Path == old || at.Path == name)
-		}
-		return row.new.line > 0 && int64(at.Line) == row.new.line && at.Path == name
+func (row *diffRow) place(name, old string, threads lineThreads, form *forge.Anchor) bool {
+	lines := make([]forge.Anchor, 0, 3)
+	if row.old.line > 0 {
+		lines = append(lines, forge.Anchor{Path: name, Side: forge.OldSide, Line: int(row.old.line)}, forge.Anchor{Path: old, Side: forge.OldSide, Line: int(row.old.line)})
 	}
-	for _, thread := range threads {
-		if !thread.Outdated && here(thread.Anchor) {
-			row.threads = append(row.threads, thread)
-		}
+	if row.new.line > 0 {
+		lines = append(lines, forge.Anchor{Path: name, Side: forge.NewSide, Line: int(row.new.line)})
 	}
-	if form != nil && here(*form) {
+	row.threads = threads.of(lines)
+	if form != nil && slices.Contains(lines, *form) {
 		row.form = form
 	}
 	return row.form != nil
 }
 
 // outdated are the conversations on lines that the diff no longer has.
-func (d diffView) outdated(threads []forge.ReviewThread) []forge.ReviewThread {
-	shown := make(map[string]bool)
-	for _, file := range d.files {
-		for _, row := range file.rows {
-			for _, thread := range row.threads {
-				shown[thread.ID] = true
-			}
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(threads), func(t forge.ReviewThread) bool { return shown[t.ID] })
+func (d *diffView) outdated(threads []forge.ReviewThread) []forge.ReviewThread {
+	return slices.DeleteFunc(slices.Clone(threads), func(t forge.ReviewThread) bool {
+		_, shown := d.placed[t.ID]
+		return shown
+	})
 }
 
 // run is rows of a file of one kind, one after the other: a heading, what is on both sides, or
@@ -381,31 +435,34 @@ func (row *diffRow) talkSide() forge.Side {
 	}
 }
 
+// commentOn is what the number of a line leads to, as a key of the texts.
+func commentOn(side string) string {
+	if side == string(forge.OldSide) {
+		return "diff.comment_before"
+	}
+	return "diff.comment"
+}
+
 // excerptRows is how many rows before a line are shown with a conversation about it.
 const excerptRows = 3
 
 // excerpt is the lines up to the one that a conversation is about.
-func (d *diffView) excerpt(id string) (lines []diffCell) {
-	for _, file := range d.files {
-		for i, row := range file.rows {
-			at := slices.IndexFunc(row.threads, func(t forge.ReviewThread) bool { return t.ID == id })
-			if at < 0 {
-				continue
-			}
-			old := row.threads[at].Anchor.Side == forge.OldSide
-			for _, near := range file.rows[max(0, i-excerptRows) : i+1] {
-				cell := near.new
-				if old || cell.line == 0 {
-					cell = near.old
-				}
-				if cell.line > 0 {
-					lines = append(lines, cell)
-				}
-			}
-			return lines
+func (d *diffView) excerpt(thread forge.ReviewThread) (lines []diffCell) {
+	at, found := d.placed[thread.ID]
+	if !found {
+		return nil
+	}
+	old := thread.Anchor.Side == forge.OldSide
+	for _, near := range d.files[at.file].rows[max(0, at.row-excerptRows) : at.row+1] {
+		cell := near.new
+		if old || cell.line == 0 {
+			cell = near.old
+		}
+		if cell.line > 0 {
+			lines = append(lines, cell)
 		}
 	}
-	return nil
+	return lines
 }
 
 // excerptView shows lines of a file as they are.

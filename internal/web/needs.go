@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"net/url"
 
 	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -20,7 +21,7 @@ type needGroup struct {
 	kind  task.NeedKind
 	shown []needRow
 	more  int    // that are not shown
-	all   string // where all are
+	all   string // where all are; empty if only here, and then all are shown
 }
 
 // needRow is one need, in words.
@@ -45,8 +46,22 @@ func (p *Pages) needs(ctx context.Context) ([]task.Need, error) {
 // needLists are the lists in which all needs of a kind are.
 var needLists = map[task.NeedKind]string{
 	task.NeedAnswer: "/queue?reason=awaiting_answer&state=paused", task.NeedApproval: "/queue?reason=awaiting_approval&state=paused",
-	task.NeedFailure: "/queue?state=failed", task.NeedAgent: "/agents", task.NeedBudget: "/settings", task.NeedTasks: "/queue?state=queued",
+	task.NeedFailure: "/queue?state=failed", task.NeedAgent: "/agents", task.NeedBudget: "/queue?reason=budget_exhausted&state=paused", task.NeedTasks: "/queue",
 	task.NeedPause: "/queue?state=queued",
+}
+
+// needList is the list in which all is that a need is about.
+func needList(need task.Need) string {
+	switch {
+	case need.Task != nil:
+		return "/tasks/" + string(need.Task.ID)
+	case need.Kind == task.NeedTasks && need.OfTasks:
+		return "/queue?" + url.Values{reasonName: {string(need.Reason)}}.Encode()
+	case need.Kind == task.NeedBudget:
+		return "/settings"
+	default:
+		return needLists[need.Kind]
+	}
 }
 
 // needGroups puts needs together by their kind, in the order in which they come.
@@ -56,14 +71,11 @@ func needGroups(v visit, needs []task.Need) (groups []needGroup) {
 			groups = append(groups, needGroup{kind: need.Kind, all: needLists[need.Kind]})
 		}
 		group := &groups[len(groups)-1]
-		if len(group.shown) == needsOfKind {
+		if len(group.shown) == needsOfKind && group.all != "" {
 			group.more++
 			continue
 		}
-		row := needRow{Need: need, NeedText: messages.Need(v.language, need), link: needLists[need.Kind]}
-		if need.Task != nil {
-			row.link = "/tasks/" + string(need.Task.ID)
-		}
+		row := needRow{Need: need, NeedText: messages.Need(v.language, need), link: needList(need)}
 		row.Detail = textfmt.Shorten(need.Detail, longestSaid)
 		groups[len(groups)-1].shown = append(group.shown, row)
 	}

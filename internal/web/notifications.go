@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -55,17 +56,11 @@ func (p *Pages) tellNeeds(w http.ResponseWriter, r *http.Request, v visit) {
 	told := toldNeeds{Quiet: p.Quiet != nil && p.Quiet(v.now), Needs: []toldNeed{}}
 	for _, need := range needs[:min(len(needs), mostTold)] {
 		said := messages.Need(v.language, need)
-		one := toldNeed{Key: shortKey(need.Key), Kind: string(need.Kind), What: textfmt.Shorten(textfmt.OneLine(said.What), longestTold), Path: needLists[need.Kind]}
+		one := toldNeed{Key: shortKey(need.Key), Kind: string(need.Kind), What: textfmt.Shorten(textfmt.OneLine(said.What), longestTold), Path: cmp.Or(needList(need), "/")}
 		if one.Detail = need.Detail; one.Detail == "" {
 			one.Detail = said.Why
 		}
 		one.Detail = textfmt.Shorten(textfmt.OneLine(one.Detail), longestTold)
-		switch {
-		case need.Task != nil:
-			one.Path = "/tasks/" + string(need.Task.ID)
-		case one.Path == "":
-			one.Path = "/"
-		}
 		told.Needs = append(told.Needs, one)
 	}
 	body, err := json.Marshal(told)

@@ -26,7 +26,8 @@ type statisticsStore interface {
 }
 
 const (
-	// listedRepositories is how many repositories can be chosen from.
+	// listedRepositories is how many repositories can be chosen from. If there are more, names of
+	// others can be typed.
 	listedRepositories = 500
 	// drawnRepositories is how many repositories have a colour of their own.
 	drawnRepositories = 5
@@ -41,6 +42,7 @@ func (p *Pages) registerStatistics(mux *http.ServeMux) {
 type statisticsView struct {
 	wish         statistics.Wish
 	repositories []string
+	cut          bool // there are more of them
 	found        wire.Statistics
 	figures      []statisticsFigure
 }
@@ -111,21 +113,30 @@ func (p *Pages) showStatistics(r *http.Request, v visit) (templ.Component, error
 	if view.found, err = statistics.Read(r.Context(), p.Store, wish, v.now); err != nil {
 		return nil, err
 	}
-	names, err := p.Store.TaskRepositories(r.Context(), listedRepositories)
-	if err != nil {
+	if err := view.readRepositories(r.Context(), p.Store); err != nil {
 		return nil, err
-	}
-	for _, name := range names {
-		view.repositories = append(view.repositories, statistics.RepositoryName(name))
-	}
-	if wish.Repository != "" && !slices.Contains(view.repositories, wish.Repository) {
-		view.repositories = append(view.repositories, wish.Repository)
 	}
 	for _, table := range statistics.Tables {
 		view.figures = append(view.figures, tableFigure(v, table, view.found))
 	}
 	view.figures = append(view.figures, costFigure(v, view.found))
 	return statisticsPage(v, view), nil
+}
+
+// readRepositories reads which repositories can be chosen, the chosen one among them.
+func (view *statisticsView) readRepositories(ctx context.Context, from statisticsStore) error {
+	names, err := from.TaskRepositories(ctx, listedRepositories+1)
+	if err != nil {
+		return err
+	}
+	view.cut = len(names) > listedRepositories
+	for _, name := range names[:min(len(names), listedRepositories)] {
+		view.repositories = append(view.repositories, statistics.RepositoryName(name))
+	}
+	if chosen := view.wish.Repository; chosen != "" && !slices.Contains(view.repositories, chosen) {
+		view.repositories = append(view.repositories, chosen)
+	}
+	return nil
 }
 
 // sendStatistics sends one table as CSV.

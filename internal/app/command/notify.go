@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -46,13 +47,15 @@ func (o notifyTest) run(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return task.Errorf(task.NotFound, "notifications.webhooks names no webhook").WithHint("add one to toryo.yaml: see docs/notifications.md")
 	}
+	var failed []error
 	for _, name := range names {
 		if err := site.TryNotification(ctx, loaded, name, o.Now); err != nil {
-			return err
+			failed = append(failed, err)
+			continue
 		}
 		if _, err := fmt.Fprintf(o.Stdout, "%s has taken a test message\n", name); err != nil {
 			return err
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }

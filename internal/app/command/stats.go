@@ -53,7 +53,7 @@ type stats struct {
 func (o *stats) run(ctx context.Context) error {
 	wish := statistics.Wish{Days: o.days, Repository: o.repository}
 	if err := wish.Check(); err != nil {
-		return task.Errorf(task.Usage, "--days is 7, 30 or 90, not %d", o.days)
+		return task.Errorf(task.Usage, "%s", err)
 	}
 	return o.withTasks(ctx, access.Viewer, func(tasks taskSource) error {
 		found, err := tasks.statistics(ctx, wish)

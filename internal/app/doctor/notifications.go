@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	"github.com/toryo-dev/toryo/internal/app/reach"
 )
@@ -25,6 +26,16 @@ func Notifications(ctx context.Context, all []NotificationAccess) []Finding {
 	return Examine(ctx, checks)
 }
 
+// gone says whether a status is that of a webhook that was deleted, or may not be used any more.
+func gone(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone:
+		return true
+	default:
+		return false
+	}
+}
+
 func (n NotificationAccess) check(ctx context.Context) Finding {
 	finding := Finding{Name: "notifications", Status: Warning, Command: "toryo notify test " + n.Name}
 	status, err := n.Reach(ctx)
@@ -39,6 +50,11 @@ func (n NotificationAccess) check(ctx context.Context) Finding {
 	if count, problem, err := n.Unsent(ctx); err == nil && count > 0 {
 		finding.Found = fmt.Sprintf("%s (%s): %d things could not be told: %s", n.Name, n.Format, count, problem)
 		finding.Hint = "look at the url and the format of the webhook; it is tried again by itself"
+		return finding
+	}
+	if gone(status) {
+		finding.Found = fmt.Sprintf("%s (%s): answers HTTP %d to a request without a message, as if the webhook did not exist any more", n.Name, n.Format, status)
+		finding.Hint = "send a test message; if it does not arrive, make a new webhook and set its address"
 		return finding
 	}
 	finding.Status = OK

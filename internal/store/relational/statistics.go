@@ -207,26 +207,19 @@ func (c counting) costs(ctx context.Context, q session) ([]store.Cost, error) {
 		GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`, args...)
 }
 
-// TaskRepositories implements store.StatisticsStore. It goes from one repository to the next in the index
-// of the tasks: there may be many tasks of each.
-func (s *Store) TaskRepositories(ctx context.Context, limit int) (names []store.RepositoryName, err error) {
+// TaskRepositories implements store.StatisticsStore. One query goes from one repository to the next in
+// the index of the tasks: there may be many tasks of each.
+func (s *Store) TaskRepositories(ctx context.Context, limit int) ([]store.RepositoryName, error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err
 	}
-	err = s.snapshot(ctx, func(q session) error {
-		names = nil
-		var last store.RepositoryName
-		for limit == 0 || len(names) < limit {
-			next, found, err := first(ctx, q, func(r row) (n store.RepositoryName, err error) {
-				err = r.Scan(&n.Forge, &n.Name)
-				return n, err
-			}, `SELECT forge, repository FROM tasks WHERE (forge, repository) > (?, ?) ORDER BY forge, repository LIMIT 1`, last.Forge, last.Name)
-			if err != nil || !found {
-				return err
-			}
-			names, last = append(names, next), next
-		}
-		return nil
-	})
-	return orNothing(names, err)
+	const next = ` FROM tasks WHERE (tasks.forge, tasks.repository) > (named.forge, named.repository) ORDER BY tasks.forge, tasks.repository LIMIT 1`
+	return all(ctx, s, func(r row) (n store.RepositoryName, err error) {
+		err = r.Scan(&n.Forge, &n.Name)
+		return n, err
+	}, `WITH RECURSIVE named (place, forge, repository) AS (
+			SELECT 1, forge, repository FROM (SELECT forge, repository FROM tasks ORDER BY forge, repository LIMIT 1) AS initial
+			UNION ALL
+			SELECT place + 1, (SELECT tasks.forge`+next+`), (SELECT tasks.repository`+next+`) FROM named WHERE forge IS NOT NULL AND place < ?)
+		SELECT forge, repository FROM named WHERE forge IS NOT NULL ORDER BY place`, cmp.Or(limit, math.MaxInt32))
 }

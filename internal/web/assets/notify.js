@@ -72,19 +72,34 @@ async function look() {
 const settling = new Set(["agent", "tasks", "server"]);
 let before = new Set();
 
-function tell(needs) {
-  const now = new Set(needs.map((need) => need.key));
-  needs = needs.filter((need) => !settling.has(need.kind) || before.has(need.key));
-  before = now;
-  let known = [];
+// What was told is remembered with when it was last there. Trouble that comes and goes is told of
+// again after an hour. The others have another key when they come again; they are remembered for
+// as long as a failure may come back into the list of the newest.
+const hour = 3600 * 1000;
+const remembered = (key) => (settling.has(key.split("/")[0]) ? hour : 8 * 24 * hour);
+const mostRemembered = 2000;
+
+function told() {
+  let known = null;
   try {
-    known = JSON.parse(read(toldOf)) ?? [];
+    known = JSON.parse(read(toldOf));
   } catch {
     // Whatever is there was not written by this script.
   }
-  const fresh = needs.filter((need) => !known.includes(need.key));
-  // What is over is forgotten, so that this does not grow.
-  if (!write(toldOf, JSON.stringify(needs.map((need) => need.key)))) return;
+  return new Map(known && typeof known === "object" ? Object.entries(known) : []);
+}
+
+function tell(needs) {
+  const now = Date.now();
+  const known = told();
+  const lasting = needs.filter((need) => !settling.has(need.kind) || before.has(need.key));
+  before = new Set(needs.map((need) => need.key));
+  const fresh = lasting.filter((need) => !known.has(need.key));
+  for (const need of needs) if (known.has(need.key)) known.set(need.key, now);
+  for (const need of fresh) known.set(need.key, now);
+  // What has been over for long is forgotten, so that this does not grow.
+  const kept = [...known].filter(([key, at]) => now - at < remembered(key)).sort((a, b) => b[1] - a[1]).slice(0, mostRemembered);
+  if (!write(toldOf, JSON.stringify(Object.fromEntries(kept)))) return;
   if (fresh.length > most) {
     popUp(`${choice.dataset.many} (${fresh.length})`, fresh.map((need) => need.what).slice(0, most).join("\n"), "toryo.many", "/");
     return;
@@ -94,7 +109,8 @@ function tell(needs) {
 
 function popUp(title, body, tag, path) {
   try {
-    const shown = new Notification(title, { body, tag, lang: document.documentElement.lang });
+    // One that takes the place of another that is still shown is shown anew.
+    const shown = new Notification(title, { body, tag, renotify: true, lang: document.documentElement.lang });
     shown.addEventListener("click", () => {
       shown.close();
       window.open(path, "toryo.need"); // the page that is open may have a text in a field
