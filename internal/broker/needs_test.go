@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,7 +93,7 @@ func TestNeeds(t *testing.T) {
 	_, err = o.store.ReserveSpend(t.Context(), store.Call{At: o.now(), Most: store.Amount{Tokens: 95}}, func(store.Amount, store.Amount) error { return nil })
 	o.check(err)
 	want("everything is paused, and little is left of the budget",
-		append(append([]string{"server  database full 0", "pause all_paused operator  1"}, people...), "budget budget_exhausted   0")...)
+		append(append([]string{"server  database full 0", "pause all_paused operator  1"}, people...), "budget    0")...)
 
 	o.later(8 * 24 * time.Hour)
 	o.check(o.store.RevokeToken(t.Context(), token.ID, o.now()))
@@ -102,6 +103,145 @@ func TestNeeds(t *testing.T) {
 	move("Asks", store.Change{Trigger: task.Withdrawn, Reason: task.ReasonUnassigned})
 	move("Plans", store.Change{Trigger: task.Resumed, Reason: task.ReasonPlanApproved})
 	want("a week later", "tasks no_agents   2")
+}
+
+// keysOf are the keys of what waits, of one kind.
+func keysOf(needs []task.Need, kind task.NeedKind) (keys []string) {
+	for _, need := range needs {
+		if need.Kind == kind {
+			keys = append(keys, need.Key)
+		}
+	}
+	return keys
+}
+
+// What waits has the same key as long as it waits, over midnight too, and an agent that goes
+// offline again has the key that it had: who tells people of it knows that it comes and goes.
+func TestKeysOfNeeds(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	needs := broker.Needs{Store: o.store, Now: o.now, Day: store.Amount{Tokens: 100}}
+	keys := func(kind task.NeedKind) []string {
+		t.Helper()
+		found, err := needs.List(t.Context())
+		o.check(err)
+		return keysOf(found, kind)
+	}
+	token, err := o.store.AddToken(t.Context(), store.Token{Name: "mill", Role: "agent", Hash: []byte("mill"), CreatedAt: o.now()})
+	o.check(err)
+	o.later(10 * time.Minute)
+	first := keys(task.NeedAgent)
+	o.check(o.store.AgentsSeen(t.Context(), map[string]time.Time{token.ID: o.now()}))
+	if back := keys(task.NeedAgent); len(first) != 1 || len(back) != 0 {
+		t.Errorf("offline are %q, then %q", first, back)
+	}
+	o.later(10 * time.Minute)
+	if diff := cmp.Diff(first, keys(task.NeedAgent)); diff != "" {
+		t.Errorf("the second time the key is another: %s", diff)
+	}
+
+	var paused []task.Task
+	pause := func() {
+		t.Helper()
+		one, err := o.store.Move(t.Context(), store.Change{
+			Task: assignTask(t, o.store).ID, Trigger: task.PauseSet, Reason: task.ReasonBudgetExhausted, Detail: "the budget of the task is 5 tokens",
+		})
+		o.check(err)
+		paused = append(paused, one)
+	}
+	pause()
+	one := keys(task.NeedBudget)
+	pause()
+	two := keys(task.NeedBudget)
+	if len(one) != 1 || len(two) != 2 || two[0] != one[0] && two[1] != one[0] {
+		t.Errorf("tasks that wait for their budgets have the keys %q, then %q", one, two)
+	}
+	o.later(24 * time.Hour)
+	if diff := cmp.Diff(two, keys(task.NeedBudget)); diff != "" {
+		t.Errorf("the next day the keys are others: %s", diff)
+	}
+	found, err := needs.List(t.Context())
+	o.check(err)
+	for _, need := range found {
+		if said := messages.Need(task.English, need); need.Kind == task.NeedBudget && (need.Task == nil || need.Detail != paused[0].Detail || !strings.Contains(said.Fix, "toryo resume")) {
+			t.Errorf("said of a task is %+v", said)
+		}
+	}
+}
+
+// At nine tenths of the day's budget nothing waits yet: nothing has to be resumed.
+func TestBudgetThatIsNearlyUsed(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	needs := broker.Needs{Store: o.store, Now: o.now, Day: store.Amount{Tokens: 100}}
+	spend := func(tokens int64) []task.Need {
+		t.Helper()
+		_, err := o.store.ReserveSpend(t.Context(), store.Call{At: o.now(), Most: store.Amount{Tokens: tokens}}, func(store.Amount, store.Amount) error { return nil })
+		o.check(err)
+		found, err := needs.List(t.Context())
+		o.check(err)
+		return found
+	}
+	nearly := spend(95)
+	said := messages.Need(task.English, nearly[0])
+	if len(nearly) != 1 || nearly[0].Reason != "" || said.Fix == "" || strings.Contains(said.Fix, "resume") {
+		t.Errorf("%+v: %+v", nearly, said)
+	}
+	used := spend(5)
+	if len(used) != 1 || used[0].Reason != task.ReasonBudgetExhausted || used[0].Key == nearly[0].Key {
+		t.Errorf("%+v after %+v", used, nearly)
+	}
+}
+
+// People are shown the failures that happened last, also of tasks that are old. Those who tell of
+// each failure once get all of them.
+func TestManyFailures(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	needs := broker.Needs{Store: o.store, Now: o.now}
+	fail := func(one task.Task) {
+		t.Helper()
+		_, err := o.store.Move(t.Context(), store.Change{Task: one.ID, Trigger: task.GaveUp, Reason: task.ReasonRunFailed})
+		o.check(err)
+	}
+	old := assignTask(t, o.store)
+	for range 110 {
+		fail(assignTask(t, o.store))
+	}
+	fail(old)
+	shown, err := needs.List(t.Context())
+	o.check(err)
+	if keys := keysOf(shown, task.NeedFailure); len(keys) != 100 || !strings.Contains(keys[0], string(old.ID)) {
+		t.Errorf("%d failures are shown, the first of them %q", len(keys), keys[0])
+	}
+	all, whole, err := needs.All(t.Context())
+	o.check(err)
+	if keys := keysOf(all, task.NeedFailure); len(keys) != 111 || !whole {
+		t.Errorf("%d failures are listed, whole is %v", len(keys), whole)
+	}
+}
+
+// Tasks that are paused for a reason that is theirs can be listed by it; those that nobody takes
+// cannot.
+func TestTasksThatWait(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	needs := broker.Needs{Store: o.store, Now: o.now}
+	_, err := o.store.Move(t.Context(), store.Change{Task: assignTask(t, o.store).ID, Trigger: task.PauseSet, Reason: task.ReasonAgentPaused})
+	o.check(err)
+	assignTask(t, o.store)
+	found, err := needs.List(t.Context())
+	o.check(err)
+	got := map[task.Reason]bool{}
+	for _, need := range found {
+		got[need.Reason] = need.OfTasks
+		if said := messages.Need(task.English, need); said.What != "Tasks that wait: 1" || said.Why == "" {
+			t.Errorf("said of %s is %+v", need.Reason, said)
+		}
+	}
+	if diff := cmp.Diff(map[task.Reason]bool{task.ReasonAgentPaused: true, task.ReasonNoAgents: false}, got); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // Why a queued task waits is said with the same codes everywhere, in the order in which tasks are

@@ -41,6 +41,7 @@ type office struct {
 	mutex    sync.Mutex
 	now      time.Time
 	needs    []task.Need
+	cut      bool // there are more failures
 	answer   http.HandlerFunc // nil means that messages are taken
 	received []format.Message
 	requests int
@@ -99,10 +100,10 @@ func (o *office) server(set ...func(*Options)) *Deliverer {
 	options := Options{
 		Targets: []Target{o.target()}, Store: o.store, Send: NewSender(now).Send, Pages: "https://toryo.example.com", Now: now,
 		Log: slog.New(slog.NewTextHandler(o.log, nil)),
-		Needs: func(context.Context) ([]task.Need, error) {
+		Needs: func(context.Context) ([]task.Need, bool, error) {
 			o.mutex.Lock()
 			defer o.mutex.Unlock()
-			return o.needs, nil
+			return o.needs, !o.cut, nil
 		},
 	}
 	for _, change := range set {
@@ -334,6 +335,134 @@ func TestTroubleThatIsOverSoon(t *testing.T) {
 	o.want("answer/1, agent/b/offline")
 }
 
+// Trouble that comes back has to last again before it is told of, whether it was tried to tell of
+// it before or not; and what was told is told again only after an hour.
+func TestTroubleThatComesBack(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	server := o.server()
+	fault := task.Need{Key: "server/data_folder", Kind: task.NeedServer, Subject: "data_folder"}
+	now := noon
+	step := func(by time.Duration, needs ...task.Need) {
+		t.Helper()
+		now = now.Add(by)
+		o.at(now)
+		o.set(needs...)
+		must(t, server.Deliver(t.Context()))
+	}
+	step(0, fault)
+	step(5 * time.Second)
+	step(10*time.Minute, fault)
+	step(5 * time.Second)
+	o.want("") // neither has lasted
+	step(10*time.Minute, fault)
+	o.answer = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
+	step(settling, fault)
+	o.answer = nil
+	step(time.Second)
+	step(10*time.Minute, fault)
+	o.want("")
+	step(settling, fault)
+	o.want("server/data_folder")
+	for range 10 { // it comes and goes
+		step(4 * time.Minute)
+		step(time.Minute, fault)
+		step(2*settling, fault)
+	}
+	o.want("server/data_folder")
+	step(time.Second)
+	step(keptOver + keptOver/2)
+	step(time.Second, fault)
+	step(settling, fault)
+	o.want("server/data_folder, server/data_folder")
+}
+
+// A failure that is not among those that are listed is not over: it is told of once.
+func TestFailuresThatAreNotListed(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	server := o.server()
+	failure := func(key string) task.Need {
+		return task.Need{Key: "failure/" + key + "/1", Kind: task.NeedFailure, Reason: task.ReasonRunFailed}
+	}
+	o.set(failure("a"), failure("b"), question(1))
+	must(t, server.Deliver(t.Context()))
+	o.cut = true
+	o.set(failure("b"), failure("c"))
+	must(t, server.Deliver(t.Context()))
+	for i := range 3 {
+		o.at(noon.Add(time.Duration(i+1) * 2 * keptOver))
+		must(t, server.Deliver(t.Context()))
+	}
+	o.cut = false
+	o.set(failure("a"), failure("b"))
+	must(t, server.Deliver(t.Context()))
+	o.want("failure/a/1 failure/b/1 answer/1, failure/c/1")
+}
+
+// A text that a service refuses keeps nobody from being told: it is left out.
+func TestRefusedText(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity} {
+		o := newOffice(t)
+		bad := question(1)
+		bad.Task.Title = "unspeakable"
+		o.answer = func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			if strings.Contains(string(body), "unspeakable") || strings.Contains(string(body), "Which oil?") {
+				w.WriteHeader(status)
+				return
+			}
+			var message format.Message
+			must(t, json.Unmarshal(body, &message))
+			o.received = append(o.received, message)
+		}
+		server := o.server()
+		o.set(bad)
+		must(t, server.Deliver(t.Context()))
+		must(t, server.Deliver(t.Context()))
+		o.want("answer/1")
+		if told := o.received[0].Needs[0]; told.URL != "https://toryo.example.com/tasks/t1" || !strings.Contains(told.What, "board:team/app#1") || !strings.Contains(told.Detail, "left out") {
+			t.Errorf("told %+v", told)
+		}
+	}
+	o := newOffice(t)
+	o.set(question(1))
+	o.answer = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }
+	must(t, o.server().Deliver(t.Context()))
+	if o.requests != 1 {
+		t.Errorf("a service that has enough got %d requests", o.requests)
+	}
+}
+
+// A message that is sent again has the id that it had, and another message another.
+func TestMessageIDs(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	var ids []string
+	o.answer = func(w http.ResponseWriter, r *http.Request) {
+		ids = append(ids, r.Header.Get("Webhook-Id"))
+		w.WriteHeader(http.StatusGatewayTimeout)
+	}
+	server := o.server(func(options *Options) { options.Targets[0].Secret = "known to both" })
+	now := noon
+	for range 3 {
+		o.at(now)
+		o.set(question(1), question(2))
+		must(t, server.Deliver(t.Context()))
+		now = now.Add(10 * time.Minute)
+	}
+	o.at(now)
+	o.set(question(1), question(2), question(3))
+	must(t, server.Deliver(t.Context()))
+	if len(ids) != 4 || ids[0] == "" || ids[0] != ids[1] || ids[0] != ids[2] || ids[0] == ids[3] {
+		t.Errorf("the ids are %q", ids)
+	}
+}
+
 // Nothing is listed while nothing happens.
 func TestNothingHappens(t *testing.T) {
 	t.Parallel()
@@ -341,7 +470,7 @@ func TestNothingHappens(t *testing.T) {
 	listed, happened := 0, int64(7)
 	server := o.server(func(options *Options) {
 		needs := options.Needs
-		options.Needs = func(ctx context.Context) ([]task.Need, error) {
+		options.Needs = func(ctx context.Context) ([]task.Need, bool, error) {
 			listed++
 			return needs(ctx)
 		}

@@ -30,7 +30,7 @@ func receiver(t *testing.T, answer http.HandlerFunc) Target {
 func TestSignature(t *testing.T) {
 	t.Parallel()
 	header := http.Header{}
-	sign(header, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
+	must(t, sign(header, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`)))
 	if got := header.Get("Webhook-Signature"); got != "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" {
 		t.Errorf("the signature is %s", got)
 	}
@@ -79,8 +79,21 @@ func TestUntrustedDestination(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = io.WriteString(w, "\x1b[31m\x00\xff http://"+r.Host+r.RequestURI) // the test looks at what arrives
 		},
+		"a redirect that cannot be read, with the address": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "http://%zz/"+r.RequestURI+strings.Repeat("x", 2000))
+			w.WriteHeader(http.StatusFound)
+		},
+		"an answer that is no HTTP, with the address": func(w http.ResponseWriter, r *http.Request) {
+			connection, _, err := http.NewResponseController(w).Hijack()
+			must(t, err)
+			_, _ = io.WriteString(connection, "no HTTP at "+r.RequestURI+"\r\n\r\n") // the test looks at what arrives
+			must(t, connection.Close())
+		},
 	} {
 		to := receiver(t, answer)
+		if _, err := sender().Reach(t.Context(), to); err != nil && strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", name, err)
+		}
 		err := sender().Send(t.Context(), to, Pages("").Test(task.English, noon))
 		if task.CodeOf(err) != task.Unavailable || len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\x1b\x00\n") || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v", name, err)

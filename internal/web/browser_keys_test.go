@@ -154,18 +154,18 @@ func TestWhatBrowsersAreTold(t *testing.T) {
 	}
 }
 
-// A browser whose reader wants it tells of each thing once, from one of several pages, and of
-// nothing in quiet hours.
-func TestBrowserNotifications(t *testing.T) {
-	t.Parallel()
-	var now needing
-	h := now.house(t)
+// notified is a window of alice, whose browser allows notifications. What a page shows goes to
+// the real notifications of the browser, and is noted; pages look more often than they do.
+func (h *house) notified(t *testing.T) *window {
+	t.Helper()
 	alice := h.window(t, "alice")
-	// What the page shows goes to the real notifications of the browser, and is noted.
 	alice.Run("note what is shown", chromedp.ActionFunc(func(ctx context.Context) error {
 		_, err := page.AddScriptToEvaluateOnNewDocument(`window.shown = []; window.Notification = class extends window.Notification {
 			constructor(title, options) { super(title, options); window.shown.push(title + "|" + options.body); }
-		}`).Do(ctx)
+		}
+		const every = window.setInterval;
+		window.setInterval = (act, pause) => every(act, pause / 100);
+		performance.setResourceTimingBufferSize(100000);`).Do(ctx)
 		return err
 	}), chromedp.ActionFunc(func(ctx context.Context) error {
 		of := chromedp.FromContext(ctx)
@@ -177,6 +177,59 @@ func TestBrowserNotifications(t *testing.T) {
 		return browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeNotifications}).
 			WithBrowserContextID(info.BrowserContextID).WithOrigin(h.web.URL).Do(whole)
 	}))
+	return alice
+}
+
+// Trouble that has lasted is told of once, however many pages are opened while it lasts, and again
+// when it comes and goes only after an hour.
+func TestBrowserTellsOfTroubleOnce(t *testing.T) {
+	t.Parallel()
+	var now needing
+	h := now.house(t)
+	alice := h.notified(t)
+	offline := task.Need{Key: "agent/a/offline", Kind: task.NeedAgent, Reason: task.ReasonAgentsSilent, Subject: "mill"}
+	now.set(false)
+	alice.Open("/")
+	alice.Click(".menu > summary")
+	alice.Click("[data-notify] button")
+	alice.Until(`document.querySelector("[data-notify] button").ariaPressed === "true"`)
+	// looks waits until a page that was opened has looked some more times.
+	looks := func() {
+		t.Helper()
+		const done = `performance.getEntriesByType("resource").filter((one) => one.name.endsWith("/needs.json") && one.responseEnd > 0).length`
+		before := get[int](alice, done)
+		alice.Until(fmt.Sprintf("%s >= %d", done, before+4))
+	}
+	now.set(false, offline)
+	alice.Until(`window.shown.length === 1 && window.shown[0].startsWith("Agent mill is offline")`)
+	for _, path := range []string{"/board", "/queue", "/agents"} {
+		alice.Open(path)
+		looks()
+		if again := get[[]string](alice, `window.shown`); len(again) > 0 {
+			t.Errorf("%s tells again of %q", path, again)
+		}
+	}
+	now.set(false)
+	looks()
+	now.set(false, offline)
+	looks()
+	if again := get[[]string](alice, `window.shown`); len(again) > 0 {
+		t.Errorf("what came back at once is told again: %q", again)
+	}
+	alice.Run("an hour goes by", chromedp.Evaluate(`localStorage["toryo.told"] = JSON.stringify({"agent/a/offline": Date.now() - 3601 * 1000})`, nil))
+	now.set(false)
+	looks()
+	now.set(false, offline)
+	alice.Until(`window.shown.length === 1`)
+}
+
+// A browser whose reader wants it tells of each thing once, from one of several pages, and of
+// nothing in quiet hours.
+func TestBrowserNotifications(t *testing.T) {
+	t.Parallel()
+	var now needing
+	h := now.house(t)
+	alice := h.notified(t)
 	gate, hinge := questionAbout("Fix the gate"), questionAbout("Oil the hinge")
 	now.set(false, gate)
 	alice.Open("/")

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/messages"
@@ -37,13 +38,14 @@ func (p *Pages) registerNotifications(mux *http.ServeMux) {
 	mux.HandleFunc("GET /needs.json", p.signedIn(access.Viewer, p.tellNeeds))
 }
 
-// shortKey is a key that a browser keeps: one that is too long is replaced by its sum.
+// shortKey is a key that a browser keeps: one that is too long is replaced by its kind and its sum.
 func shortKey(key string) string {
 	if len(key) <= longestTold {
 		return key
 	}
 	sum := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(sum[:])
+	kind, _, _ := strings.Cut(key, "/")
+	return kind + "/" + hex.EncodeToString(sum[:])
 }
 
 // tellNeeds says what needs somebody, in the language of the reader.

@@ -23,6 +23,7 @@ func TestNotifications(t *testing.T) {
 	}
 	write("url", "https://hooks.example.com/services/T0/s3cret?sig=s3cret\n")
 	write("secret", "whsec_0000")
+	write("torn", "whsec_s3cret0")
 	write("ftp", "ftp://x/s3cret")
 	write("user", "https://a:s3cret@x/")
 	good := write("good.yaml", `
@@ -61,6 +62,8 @@ notifications:
 		"notifications: {webhooks: {team: {url_file: url, about: [weather]}}}":               `"weather" is not allowed`,
 		"notifications: {webhooks: {team: {url_file: url, about: []}}}":                      "told of nothing",
 		"notifications: {webhooks: {team: {url_file: url, template: '{\"a\": {{.Text}}}'}}}": "does not make JSON",
+		"notifications: {webhooks: {team: {url_file: url, template: '{\"a\": \"{{ .Text }}\"}'}}}": "no name that is known",
+		"notifications: {webhooks: {team: {url_file: url, secret_file: torn}}}":              "not base64",
 		"notifications: {webhooks: {Team: {url_file: url}}}":                                 "not a name for a webhook",
 		"notifications: {quiet_hours: ['at night']}":                                         `"at night" is not a span of hours`,
 		"notifications: {time_zone: Mars/Olympus}":                                           `"Mars/Olympus" is not a time zone`,

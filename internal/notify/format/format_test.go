@@ -103,6 +103,7 @@ func TestHostileTexts(t *testing.T) {
 	for _, text := range []string{
 		`", "text": "x`, "<!channel> <@U123> <https://evil.example|click>", "@channel @all @everyone @here", "[click](https://evil.example)", "**bold** `code` ~~x~~ ||x||",
 		"{{.URL}} {{.Text}}", "\x1b[31mred\x00", "a\n# heading\n> quote", "# heading", "> quote", "1. list", "<script>alert(1)</script>", "&lt;!channel&gt;", `\`, "```",
+		"https://evil.example/login", "see HTTPS://evil.example, or WWW.evil.example", "ftp:https://evil.example", "_www.evil.example_", "(www.evil.example)",
 	} {
 		for _, in := range all {
 			m := message(text)
@@ -115,6 +116,9 @@ func TestHostileTexts(t *testing.T) {
 				if strings.Contains(shown, bad) {
 					t.Errorf("%s shows %q of %q", in, shown, text)
 				}
+			}
+			if regexp.MustCompile(`(?i)https?://evil|www\.evil`).MatchString(shown) {
+				t.Errorf("%s makes a link of %q: %q", in, text, shown)
 			}
 			if in != Slack && regexp.MustCompile(`[^\\]\]\(https://evil`).MatchString(shown) {
 				t.Errorf("%s links %q of %q", in, shown, text)
@@ -133,12 +137,17 @@ func TestTemplates(t *testing.T) {
 	if err != nil || !strings.Contains(string(got), `"channel":"ops"`) || !strings.Contains(string(got), `say \"hi\"`) || !json.Valid(got) {
 		t.Errorf("%s, %v", got, err)
 	}
-	for _, bad := range []string{"", "{", `{"text": {{.Text}}}`, "{{.Text}}", `{"text": "{{.Text}}`} {
+	for _, bad := range []string{
+		"", "{", `{"text": {{.Text}}}`, "{{.Text}}", `{"text": "{{.Text}}`,
+		`{"text": "{{ .Text }}"}`, `{"text": "{{.text}}"}`, `{"text": "{{.Text}} {{.Message}}"}`,
+	} {
 		if Check(bad) == nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}
-	if err := Check(`{"text": "{{.Text}}"}`); err != nil {
-		t.Error(err)
+	for _, good := range []string{`{"text": "{{.Text}}"}`, `{"a": {"b": {"text": "{{.Title}}{{.URL}} {{.ID}}"}}}`} {
+		if err := Check(good); err != nil {
+			t.Error(err)
+		}
 	}
 }
