@@ -58,6 +58,9 @@ func TestStats(t *testing.T) {
 	if code, said := toryo("--csv", "runs", "--days", "7"); code != 0 || !strings.HasPrefix(said, "day,done,failed,stopped,paused,returned\n") || strings.Count(said, "\n") != 8 {
 		t.Errorf("exit %d: %s", code, said)
 	}
+	if code, said := toryo("--repository", strings.Repeat("x", 3000)); code != 2 || !strings.Contains(said, "name of the repository has 3000 bytes") {
+		t.Errorf("exit %d: %s", code, said)
+	}
 	for _, args := range [][]string{{"--days", "8"}, {"--csv", "nothing"}, {"--csv", "runs", "--json"}} {
 		if code, said := toryo(args...); code == 0 {
 			t.Errorf("%v: exit %d: %s", args, code, said)

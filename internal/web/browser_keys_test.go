@@ -126,6 +126,32 @@ func questionAbout(title string) task.Need {
 	}
 }
 
+// A need leads to where something can be done about it: tasks that have a reason of their own are
+// listed by it. What is in no list is shown whole.
+func TestWhereNeedsLead(t *testing.T) {
+	t.Parallel()
+	var now needing
+	h := now.house(t)
+	needs := []task.Need{
+		{Key: "tasks/agent_paused/", Kind: task.NeedTasks, Reason: task.ReasonAgentPaused, Tasks: 2, OfTasks: true},
+		{Key: "tasks/no_agents/", Kind: task.NeedTasks, Reason: task.ReasonNoAgents, Tasks: 3},
+		{Key: "budget/nearly/2026-11-18", Kind: task.NeedBudget, Percent: 95},
+	}
+	for i := range 2 * needsOfKind {
+		needs = append([]task.Need{{Key: fmt.Sprint("server/", i), Kind: task.NeedServer, Subject: fmt.Sprint("fault number ", i)}}, needs...)
+	}
+	now.set(false, needs...)
+	_, page := h.visitor(t, "vera").get("/")
+	for _, want := range []string{`href="/queue?reason=agent_paused"`, `href="/queue"`, `href="/settings"`, "fault number 0", "fault number 9"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the first page has no %s", want)
+		}
+	}
+	if strings.Contains(page, `href=""`) {
+		t.Error("a link leads nowhere")
+	}
+}
+
 // What browsers are told is for those who are signed in, short, and in their language.
 func TestWhatBrowsersAreTold(t *testing.T) {
 	t.Parallel()

@@ -39,6 +39,12 @@ func TestLineCommentsInTheConversation(t *testing.T) {
 			t.Errorf("the conversation has no %s", want)
 		}
 	}
+	if reply := regexp.MustCompile(`<details data-file="thread-[^"]+">\s*<summary>`); !reply.MatchString(page) {
+		t.Error("the form for a reply has no name of its own")
+	}
+	if _, changes := alice.get(path + "?tab=changes"); !strings.Contains(changes, `aria-label="Comment on line 4"`) || !strings.Contains(changes, `aria-label="Comment on line 4 before the change"`) {
+		t.Error("the numbers of lines do not say what they lead to")
+	}
 	if strings.Count(page, `class="comment"`) != 2 { // the text of the pull request, and the comment
 		t.Errorf("there are %d comments", strings.Count(page, `class="comment"`))
 	}
@@ -53,6 +59,67 @@ func TestLineCommentsInTheConversation(t *testing.T) {
 	window.Shot("conversation-thread")
 	window.Click(`.thread p > a.mono`)
 	window.Sees(".talk .comment", "I have listened.")
+}
+
+// Conversations stand below their lines, those of a side of a file under both of its names, and
+// what is said of a line that is gone stands nowhere.
+func TestPlacesOfConversations(t *testing.T) {
+	t.Parallel()
+	thread := func(id, path string, side forge.Side, line int) forge.ReviewThread {
+		return forge.ReviewThread{ID: id, Anchor: forge.Anchor{Path: path, Side: side, Line: line}}
+	}
+	gone := thread("gone", "new.go", forge.NewSide, 2)
+	gone.Outdated = true
+	threads := []forge.ReviewThread{
+		thread("second", "new.go", forge.OldSide, 2), thread("by the old name", "old.go", forge.OldSide, 2), thread("first", "new.go", forge.NewSide, 2),
+		gone, thread("elsewhere", "other.go", forge.NewSide, 2), thread("far", "new.go", forge.NewSide, 900),
+	}
+	view := newDiff("diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-x\n+y\n"+
+		"diff --git a/old.go b/new.go\nsimilarity index 50%\nrename from old.go\nrename to new.go\n--- a/old.go\n+++ b/new.go\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n", threads, nil)
+	var shown []string
+	for i, row := range view.files[1].rows {
+		for _, one := range row.threads {
+			shown = append(shown, fmt.Sprint(i, " ", one.ID))
+		}
+	}
+	if want := "[2 second 2 by the old name 2 first]"; fmt.Sprint(shown) != want {
+		t.Errorf("shown are %v, want %s", shown, want)
+	}
+	if at := view.placeOf("first"); at != (diffPlace{file: 1}) {
+		t.Errorf("the page begins at %v", at)
+	}
+	text := func(id int) (lines []string) {
+		for _, line := range view.excerpt(threads[id]) {
+			lines = append(lines, line.text)
+		}
+		return lines
+	}
+	if old, fresh, none := text(0), text(2), text(4); fmt.Sprint(old, fresh, none) != "[one two] [one TWO] []" {
+		t.Errorf("the excerpts are %v, %v and %v", old, fresh, none)
+	}
+	var left []string
+	for _, one := range view.outdated(threads) {
+		left = append(left, one.ID)
+	}
+	if fmt.Sprint(left) != "[gone elsewhere far]" {
+		t.Errorf("left are %v", left)
+	}
+}
+
+// Of a diff without an end the first files are read, whole, and it is said that there are more.
+func TestEndlessDiff(t *testing.T) {
+	t.Parallel()
+	file := func(name string, bytes int) string {
+		return "diff --git a/" + name + " b/" + name + "\n--- a/" + name + "\n+++ b/" + name + "\n@@ -0,0 +1 @@\n+" + strings.Repeat("x", bytes) + "\n"
+	}
+	view := newDiff(file("a", 10)+file("b", 10)+file("c", maxDiff), nil, nil)
+	if len(view.files) != 2 || !view.cut {
+		t.Errorf("%d files are read", len(view.files))
+	}
+	view = newDiff(file("a", 2*maxDiff), nil, nil)
+	if !view.cut || len(view.raw) > 2*maxRawDiff {
+		t.Errorf("%d files and %d bytes are shown", len(view.files), len(view.raw))
+	}
 }
 
 // A diff of 300 files is on several pages, each of a size that a phone can load, and every line

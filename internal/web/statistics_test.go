@@ -78,6 +78,30 @@ func (h *house) runningOn(t testing.TB, repository string, number int64) task.Ta
 	return made
 }
 
+// With more repositories than are listed, the name of any other can be typed, and the page says so.
+func TestStatisticsOfManyRepositories(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	for i := range listedRepositories {
+		_, _, err := h.store.Assign(t.Context(), store.NewTask{
+			Key: task.Key{Forge: task.Board, Repository: fmt.Sprintf("team/app-%03d", i), Kind: task.Issue, Number: 1}, Type: task.Development, Title: "x", Reason: task.ReasonAssigned,
+		}, nil)
+		must(t, err)
+	}
+	vera := h.visitor(t, "vera")
+	if _, page := vera.get("/statistics"); strings.Count(page, `<option value="board:team/app-`) != listedRepositories || strings.Contains(page, "<datalist") {
+		t.Error("not all repositories can be chosen")
+	}
+	h.runningOn(t, "team/last", 1)
+	_, page := vera.get("/statistics?repository=board:team/last")
+	if !strings.Contains(page, `<input name="repository" value="board:team/last" list="repositories"`) || !strings.Contains(page, "Any other can be typed") {
+		t.Error("a repository that is not listed cannot be typed")
+	}
+	window := h.window(t, "vera")
+	window.Open("/statistics")
+	window.Accessible("statistics with many repositories")
+}
+
 // Where nothing has happened, the page says so for each picture, and draws none.
 func TestStatisticsOfNothing(t *testing.T) {
 	t.Parallel()

@@ -145,6 +145,16 @@ func TestTryingNotifications(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "url"), []byte("http://127.0.0.1:1/hooks/0123456789"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// One that fails does not keep the others from being tried.
+	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "good"), []byte(url), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte("notifications:\n  webhooks:\n    team: {url_file: url}\n    zeal: {url_file: good, secret_file: secret}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := run("notify", "test"); err == nil || !strings.Contains(said, "zeal has taken a test message") || !strings.Contains(said, "the webhook team cannot be reached") {
+		t.Errorf("it says %q, %v", said, err)
+	}
 	if said, err := run("notify", "test", "team"); err == nil || strings.Contains(said, "0123456789") || !strings.Contains(said, "connection refused") {
 		t.Errorf("it says %q, %v", said, err)
 	}
