@@ -43,11 +43,11 @@ const (
 type Options struct {
 	Targets []Target
 	// Needs lists what waits for people. Whole is false if failures may be missing.
-	Needs   func(ctx context.Context) (needs []task.Need, whole bool, err error)
-	Store   store.Notifications
-	Send    func(ctx context.Context, to Target, message format.Message) error
-	Pages   Pages
-	Quiet   quiet.Hours
+	Needs func(ctx context.Context) (needs []task.Need, whole bool, err error)
+	Store store.Notifications
+	Send  func(ctx context.Context, to Target, message format.Message) error
+	Pages Pages
+	Quiet quiet.Hours
 	// Happened changes with everything that happens to tasks; nil means that nobody knows.
 	Happened func() int64
 	Now      func() time.Time

@@ -41,7 +41,7 @@ type office struct {
 	mutex    sync.Mutex
 	now      time.Time
 	needs    []task.Need
-	cut      bool // there are more failures
+	cut      bool             // there are more failures
 	answer   http.HandlerFunc // nil means that messages are taken
 	received []format.Message
 	requests int

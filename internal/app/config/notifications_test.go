@@ -55,18 +55,18 @@ notifications:
 		t.Error(err)
 	}
 	for text, want := range map[string]string{
-		"notifications: {webhooks: {team: {format: slack}}}":                                 "notifications.webhooks.team: the webhook has no address",
-		"notifications: {webhooks: {team: {url_file: ftp}}}":                                 "the value is not a URL",
-		"notifications: {webhooks: {team: {url_file: user}}}":                                "user name or password",
-		"notifications: {webhooks: {team: {url_file: url, format: smoke}}}":                  `"smoke" is not allowed`,
-		"notifications: {webhooks: {team: {url_file: url, about: [weather]}}}":               `"weather" is not allowed`,
-		"notifications: {webhooks: {team: {url_file: url, about: []}}}":                      "told of nothing",
-		"notifications: {webhooks: {team: {url_file: url, template: '{\"a\": {{.Text}}}'}}}": "does not make JSON",
+		"notifications: {webhooks: {team: {format: slack}}}":                                       "notifications.webhooks.team: the webhook has no address",
+		"notifications: {webhooks: {team: {url_file: ftp}}}":                                       "the value is not a URL",
+		"notifications: {webhooks: {team: {url_file: user}}}":                                      "user name or password",
+		"notifications: {webhooks: {team: {url_file: url, format: smoke}}}":                        `"smoke" is not allowed`,
+		"notifications: {webhooks: {team: {url_file: url, about: [weather]}}}":                     `"weather" is not allowed`,
+		"notifications: {webhooks: {team: {url_file: url, about: []}}}":                            "told of nothing",
+		"notifications: {webhooks: {team: {url_file: url, template: '{\"a\": {{.Text}}}'}}}":       "does not make JSON",
 		"notifications: {webhooks: {team: {url_file: url, template: '{\"a\": \"{{ .Text }}\"}'}}}": "no name that is known",
-		"notifications: {webhooks: {team: {url_file: url, secret_file: torn}}}":              "not base64",
-		"notifications: {webhooks: {Team: {url_file: url}}}":                                 "not a name for a webhook",
-		"notifications: {quiet_hours: ['at night']}":                                         `"at night" is not a span of hours`,
-		"notifications: {time_zone: Mars/Olympus}":                                           `"Mars/Olympus" is not a time zone`,
+		"notifications: {webhooks: {team: {url_file: url, secret_file: torn}}}":                    "not base64",
+		"notifications: {webhooks: {Team: {url_file: url}}}":                                       "not a name for a webhook",
+		"notifications: {quiet_hours: ['at night']}":                                               `"at night" is not a span of hours`,
+		"notifications: {time_zone: Mars/Olympus}":                                                 `"Mars/Olympus" is not a time zone`,
 	} {
 		_, report := Load(write("bad.yaml", text), nil, nil)
 		if err := report.Err(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
