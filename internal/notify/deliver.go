@@ -145,15 +145,15 @@ func due(known []store.Notification, change store.NotificationChange, wants map[
 		if !waits || !one.SentAt.IsZero() {
 			continue
 		}
+		if one.DueAt.After(change.At) {
+			return nil
+		}
 		since := one.NotedAt
 		if !one.OverAt.IsZero() {
 			since = change.At // it is back
 		}
 		if settles(need) && change.At.Before(since.Add(settling)) {
 			continue
-		}
-		if one.DueAt.After(change.At) {
-			return nil
 		}
 		keys = append(keys, one.Key)
 	}
