@@ -13,7 +13,7 @@ import (
 
 type (
 	statisticsInput struct {
-		Days       int    `query:"days" default:"30" enum:"7,30,90" doc:"Of how many days, today among them"`
+		Days       int    `query:"days" default:"30" doc:"Of how many days, today among them: 7, 30 or 90"`
 		Repository string `query:"repository" doc:"Only this repository, with or without its forge" example:"github:owner/name" maxLength:"2000"`
 	}
 	statisticsOutput struct{ Body wire.Statistics }
