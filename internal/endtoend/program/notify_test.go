@@ -71,6 +71,21 @@ func notifyConfig(t *testing.T, url, secret string) string {
 	return filepath.Join(folder, "toryo.yaml")
 }
 
+// addWebhook adds one to the configuration, to which people look from now on.
+func addWebhook(t *testing.T, file, url string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "late"), []byte(url), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, append(text, "    late: {format: json, url_file: late, secret_file: secret}\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // People are told once of what waits for them: by one of two servers, and by a server that was
 // started again. The address is in no log and on no standard output.
 func TestPeopleAreToldOnce(t *testing.T) {
@@ -82,24 +97,30 @@ func TestPeopleAreToldOnce(t *testing.T) {
 			url, received := newReceiver(t, secret)
 			file := notifyConfig(t, url, secret)
 			here := newPlace(t, driver)
-			server := here.start(t, "serve", "--config", file)
+			servers := []process{here.start(t, "serve", "--config", file)}
 			if driver == "postgres" {
 				beside := here
 				beside.data = filepath.Join(t.TempDir(), "data")
-				another := beside.start(t, "serve", "--config", file)
-				defer another.stop(t)
+				servers = append(servers, beside.start(t, "serve", "--config", file))
 			}
 			here.output(t, "pause", "--all")
 			first := awaitMessage(t, received)
 			if len(first.Needs) != 1 || first.Needs[0].Kind != "pause" || !strings.HasPrefix(first.Needs[0].URL, "http://127.0.0.1:") {
 				t.Errorf("told %+v", first)
 			}
-			said := server.stop(t) + server.stderr.String()
-			server = here.start(t, "serve", "--config", file)
-			// The first pause is still there; only what is new is told of.
-			if err := os.WriteFile(filepath.Join(here.data, "contexts", "pause_signal"), nil, 0o600); err != nil {
-				t.Fatal(err)
+			said := ""
+			for _, one := range servers {
+				said += one.stop(t) + one.stderr.String()
 			}
+			// The first pause is still there: one that is new hears of it, and the other does not again.
+			lateURL, late := newReceiver(t, secret)
+			addWebhook(t, file, lateURL)
+			server := here.start(t, "serve", "--config", file)
+			if told := awaitMessage(t, late); len(told.Needs) != 1 || told.Needs[0].Key != first.Needs[0].Key {
+				t.Errorf("told %+v after %+v", told, first)
+			}
+			here.output(t, "resume", "--all")
+			here.output(t, "pause", "--all")
 			second := awaitMessage(t, received)
 			if len(second.Needs) != 1 || second.Needs[0].Kind != "pause" || second.Needs[0].Key == first.Needs[0].Key {
 				t.Errorf("told %+v after %+v", second, first)
