@@ -194,7 +194,10 @@ func (n noted) Call(ctx context.Context, call llm.Call, arguments json.RawMessag
 	if err := n.journal.run.append(ctx, task.ToolCalled, entry); err != nil {
 		return tool.Output{}, err
 	}
+	calls := &n.journal.run.calls
+	calls.begin(call, n.journal.run.newCallOutput(call, n.journal.phase))
 	output, err := n.Tool.Call(ctx, call, arguments)
+	calls.end(call)
 	if err == nil && !n.ReadOnly() && n.journal.phase == task.Execution {
 		n.journal.run.saveNow(ctx)
 	}
