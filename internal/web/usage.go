@@ -113,8 +113,11 @@ func (u *usageView) costLine() string {
 	}
 	var points []string
 	sum := int64(0)
+	every := 1 + (len(u.calls)-1)/chartWidth // there is no room for more points than it is wide
 	for i, call := range u.calls {
-		sum += call.cost
+		if sum += call.cost; (i+1)%every != 0 && i+1 < len(u.calls) {
+			continue
+		}
 		x := float64(i+1) / float64(len(u.calls)) * chartWidth
 		points = append(points, fmt.Sprintf("%.1f,%.1f", x, chartHeight-float64(sum)/float64(u.total.cost)*(chartHeight-4)))
 	}
