@@ -1,6 +1,7 @@
 package phase
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -175,7 +176,12 @@ func (j *journal) Compacted(ctx context.Context, compaction conversation.Compact
 	if compaction.Usage == (llm.Usage{}) {
 		return nil
 	}
-	return j.used(ctx, Usage{Model: "summary", Scripted: j.run.Summarizer != nil && j.run.Summarizer.Info().Scripted, Usage: compaction.Usage, Cost: compaction.Cost}, 0)
+	used := Usage{Model: "summary", Usage: compaction.Usage, Cost: compaction.Cost}
+	if j.run.Summarizer != nil {
+		info := j.run.Summarizer.Info()
+		used.Model, used.Scripted = cmp.Or(info.Model, used.Model), info.Scripted
+	}
+	return j.used(ctx, used, 0)
 }
 
 // noted is a tool whose calls are in the journal before they begin.

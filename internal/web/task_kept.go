@@ -57,7 +57,8 @@ func (k *keptChange) last() *Changes {
 	case k == nil:
 		return nil
 	case k.isKnown() && k.err == nil:
-		return &k.changes
+		changes := k.changes // or all earlier ones would be kept
+		return &changes
 	default:
 		return k.before
 	}

@@ -37,8 +37,8 @@ func (m *mirrored) Changes(ctx context.Context, t task.Task) (Changes, error) {
 	return changes, err
 }
 
-func (m *mirrored) FileDiff(ctx context.Context, t task.Task, file ChangedFile, most int) (string, error) {
-	return m.Mirrors.FileDiff(ctx, t.Key, t.ID, mirror.ChangedFile(file), most)
+func (m *mirrored) FileDiff(ctx context.Context, t task.Task, between Changes, file ChangedFile, most int) (string, error) {
+	return m.Mirrors.FileDiff(ctx, t.Key.Repo(), mirror.Changes{Base: between.Base, Head: between.Head}, mirror.ChangedFile(file), most)
 }
 
 func (m *mirrored) Pulls(context.Context, task.Task) ([]OpenedPull, error) { return m.pulls, nil }
@@ -339,21 +339,21 @@ func TestChangesSoFar(t *testing.T) {
 	if strings.Contains(page, "silence") {
 		t.Error("the files are in the page, and not fetched when they are opened")
 	}
-	_, part := vera.get(path + "/changes?file=gate.go")
+	_, part := vera.get(path + "?tab=changes&part&file=gate.go")
 	flat := strings.Join(strings.Fields(part), " ")
 	for _, text := range []string{`<td class="del"> return &#34;squeak&#34;</td>`, `<td class="add"> return &#34;silence&#34;</td>`} {
 		if !strings.Contains(flat, text) {
 			t.Errorf("the diff has no %q:\n%s", text, part)
 		}
 	}
-	if _, part := vera.get(path + "/changes?file=" + url.QueryEscape(odd)); !strings.Contains(part, "&lt;script&gt;") {
+	if _, part := vera.get(path + "?tab=changes&part&file=" + url.QueryEscape(odd)); !strings.Contains(part, "&lt;script&gt;") {
 		t.Errorf("the diff of an odd file is %s", part)
 	}
 	if _, page := vera.get(path + "?tab=changes&file=gate.go"); !strings.Contains(page, "silence") {
 		t.Error("without a script the diff of a file cannot be read")
 	}
-	for _, wrong := range []string{"", "nothing.go", "../../etc/passwd", "--output=x"} {
-		if status, _ := vera.get(path + "/changes?file=" + url.QueryEscape(wrong)); status != http.StatusNotFound {
+	for _, wrong := range []string{"nothing.go", "../../etc/passwd", "--output=x"} {
+		if status, _ := vera.get(path + "?tab=changes&part&file=" + url.QueryEscape(wrong)); status != http.StatusNotFound {
 			t.Errorf("the file %q answers %d", wrong, status)
 		}
 	}
@@ -578,7 +578,7 @@ func TestWatchingARun(t *testing.T) {
 	if get[bool](vera, `document.querySelector("#journal").textContent.includes("the end of it")`) {
 		t.Error("a long output is in the page")
 	}
-	vera.Click(`#journal .entry[data-call="c1"] summary`)
+	vera.Click(`#journal .entry[data-call="1/c1"] summary`)
 	vera.Sees("#journal .entry pre.term", "the end of it")
 	_, err := h.store.Move(t.Context(), store.Change{Task: one.ID, Generation: one.Generation, Trigger: task.Withdrawn, Reason: task.ReasonStopRequested})
 	must(t, err)

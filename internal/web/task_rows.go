@@ -49,6 +49,19 @@ func newEntryView(of task.Task, entry journal.Entry) entryView {
 	return view
 }
 
+// commentPart begins the name of a comment among those that a run took up together.
+const commentPart = "comment-"
+
+// commentOf is the text of a comment by its name; empty if there is none.
+func commentOf(entry journal.Entry, part string) string {
+	number, is := strings.CutPrefix(part, commentPart)
+	at, err := strconv.Atoi(number)
+	if !is || err != nil || entry.Signal == nil || at < 0 || at >= len(entry.Signal.Comments) {
+		return ""
+	}
+	return entry.Signal.Comments[at].Body
+}
+
 // over reports whether nothing more comes of a call.
 func (e entryView) over() bool { return e.Result != nil || e.Interrupted }
 

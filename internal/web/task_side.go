@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 
@@ -25,6 +24,7 @@ const (
 	// wholePlan is how many bytes a plan has that is shown whole, and longestAction how many
 	// characters of each action are shown of a longer one.
 	wholePlan     = 20 << 10
+	maxPlan       = 60 << 10 // bytes of HTML
 	longestAction = 120
 )
 
@@ -86,12 +86,11 @@ func planSize(plan journal.Plan) int {
 }
 
 // planText is a text of a plan as the page shows it.
-func planText(plan journal.Plan, text string) string {
-	most := math.MaxInt
-	if planSize(plan) > wholePlan {
-		most = longestAction
+func planText(plan journal.Plan, whole bool, text string) string {
+	if whole || planSize(plan) <= wholePlan {
+		return text
 	}
-	return textfmt.Shorten(text, most)
+	return textfmt.Shorten(text, longestAction)
 }
 
 // entryPath is where an entry of the task has a page of its own.

@@ -2,7 +2,9 @@ package web
 
 import (
 	"context"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -101,6 +103,11 @@ func (t *taskView) searched() string {
 		return ""
 	}
 	return t.search.words
+}
+
+// searchPath is where the search goes on before a position.
+func (t *taskView) searchPath(before int64) string {
+	return t.path() + "?q=" + url.QueryEscape(t.searched()) + "&before=" + strconv.FormatInt(before, 10)
 }
 
 // tabPath is where a tab of the page is.

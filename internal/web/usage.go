@@ -64,10 +64,13 @@ func (u *usageView) phaseRows(v visit) (rows []usageRow) {
 }
 
 // modelRows are what was used of each model, the dearest first.
-func (u *usageView) modelRows() (rows []usageRow) {
+func (u *usageView) modelRows(v visit) (rows []usageRow) {
 	const most = 50 // an agent names them
 	for name, row := range u.models {
 		row.name = textfmt.Shorten(name, longestLabel)
+		if name == "summary" { // journals of earlier versions do not name the model
+			row.name = v.t("cost.summary")
+		}
 		rows = append(rows, *row)
 	}
 	slices.SortFunc(rows, func(a, b usageRow) int {
