@@ -188,27 +188,26 @@ func (p *Pages) followTask(w http.ResponseWriter, r *http.Request, v visit) {
 		p.fail(w, r, v, err)
 		return
 	}
-	heard := ""
 	p.listen(w, r, "task "+string(id), p.seeTask(id), p.wakeOf(id), func(to stream, last, revision string) (string, error) {
-		position, err := strconv.ParseInt(last, 10, 64)
+		seen, heard, _ := strings.Cut(last, "-")
+		position, err := strconv.ParseInt(seen, 10, 64)
 		if err != nil {
 			position = 0
 		}
 		_, comments, _ := strings.Cut(revision, "-")
 		if heard != "" && heard != comments {
-			if err := to.send("comments", strconv.FormatInt(position, 10), "{}"); err != nil {
+			if err := to.send("comments", seenID(position, comments), "{}"); err != nil {
 				return "", err
 			}
 		}
-		heard = comments
 		for {
 			events, err := p.Store.EventsAfter(r.Context(), id, position, journalPage)
 			if err != nil || len(events) == 0 {
-				return strconv.FormatInt(position, 10), err
+				return seenID(position, comments), err
 			}
 			for _, event := range events {
 				v.now = p.Now()
-				if err := p.sendEntry(r.Context(), v, to, event); err != nil {
+				if err := p.sendEntry(r.Context(), v, to, event, comments); err != nil {
 					return "", err
 				}
 				position = event.Position
@@ -239,7 +238,12 @@ func (p *Pages) seeTask(id task.ID) look {
 	}
 }
 
-func (p *Pages) sendEntry(ctx context.Context, v visit, to stream, event task.Event) error {
+// seenID names what a page has seen: the journal up to a position, and the comments up to another.
+func seenID(position int64, comments string) string {
+	return strconv.FormatInt(position, 10) + "-" + comments
+}
+
+func (p *Pages) sendEntry(ctx context.Context, v visit, to stream, event task.Event, comments string) error {
 	entry := journal.Read(event)
 	sent := live{Kind: string(entry.Kind), Call: entry.CallKey(), Output: entry.IsOutput()}
 	if !entry.Empty() && entry.Kind != task.ModelUsed {
@@ -264,7 +268,7 @@ func (p *Pages) sendEntry(ctx context.Context, v visit, to stream, event task.Ev
 	if err != nil {
 		return fmt.Errorf("write an entry: %w", err)
 	}
-	return to.send("entry", strconv.FormatInt(entry.Position, 10), string(data))
+	return to.send("entry", seenID(entry.Position, comments), string(data))
 }
 
 func renderText(ctx context.Context, component templ.Component) (string, error) {

@@ -149,6 +149,7 @@ func (p *Pages) readWork(ctx context.Context, view *taskView) (err error) {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
+		view.unread = task.CodeOf(err) != task.NotFound
 		return nil
 	}
 	view.changes = &changes

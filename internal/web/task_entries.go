@@ -80,6 +80,9 @@ func (p *Pages) readAt(ctx context.Context, v visit, view *taskView, at int64) e
 		return err
 	}
 	view.rows, view.latest = laid.rows, latestOf(after, laid, at-1)
+	if view.latest >= view.last {
+		view.now = nowOf(view.Task, after)
+	}
 	view.earliest, err = p.earliestOf(ctx, view.ID, before, laid, half)
 	return err
 }

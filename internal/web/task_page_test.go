@@ -580,9 +580,18 @@ func TestWatchingARun(t *testing.T) {
 	}
 	vera.Click(`#journal .entry[data-call="1/c1"] summary`)
 	vera.Sees("#journal .entry pre.term", "the end of it")
+	run.add(task.ToolCalled, phase.Entry{Phase: task.Execution, Call: &llm.Call{ID: "c1", Name: "run", Arguments: `{"command":"make"}`}}) // a name that comes again
+	vera.Sees("#journal .entry .fact", "is running")
+	if get[int](vera, `document.querySelectorAll('#journal .entry[data-call="1/c1"]').length`) != 2 {
+		t.Error("a call takes the place of an earlier one of the same name")
+	}
 	_, err := h.store.Move(t.Context(), store.Change{Task: one.ID, Generation: one.Generation, Trigger: task.Withdrawn, Reason: task.ReasonStopRequested})
 	must(t, err)
 	vera.Until(`!document.querySelector("[data-now]")`)
+	vera.Sees("#journal .entry .fact", "interrupted")
+	if get[bool](vera, `document.querySelector("#journal .mark.running") !== null`) {
+		t.Error("a call of a run that is over is shown as running")
+	}
 	vera.Sees("#task-head li.stopped", "Execution")
 }
 

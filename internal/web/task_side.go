@@ -37,7 +37,8 @@ func lastOf[T any](all []T) (last []T, before int) {
 // waitingView are comments that the server has seen and no run has taken up yet.
 type waitingView struct {
 	comments []task.CommentEntry
-	more     int // that are not shown
+	more     int    // that are not shown
+	seen     string // the position of the last comment that the server has seen; empty if it was not read
 }
 
 // readWaiting reads the comments that a run will be told of. A task that has ended has none: what it
@@ -50,11 +51,16 @@ func (p *Pages) readWaiting(ctx context.Context, view *taskView) error {
 	if err != nil {
 		return err
 	}
-	entries, err := p.Store.CommentsAfter(ctx, view.ID, max(start, view.taken), mostWaiting)
+	last := max(start, view.taken)
+	entries, err := p.Store.CommentsAfter(ctx, view.ID, last, mostWaiting)
 	if err != nil {
 		return err
 	}
+	if len(entries) > 0 {
+		last = entries[len(entries)-1].Position
+	}
 	view.waiting = waitingOf(entries)
+	view.waiting.seen = strconv.FormatInt(last, 10)
 	return nil
 }
 

@@ -42,6 +42,7 @@ type taskView struct {
 	pulls    []forge.LinkedPull // that are about the issue of the task
 	opened   []OpenedPull       // that its runs have opened
 	changes  *Changes           // nil if there are none, or if nobody knows
+	unread   bool               // there are changes, which cannot be read now
 	files    filesPage          // those that the page names
 	file     *taskFile          // the one that the reader has opened
 	item     *forge.Item        // nil if it cannot be read here

@@ -113,7 +113,7 @@ func TestLongHistoriesStaySmall(t *testing.T) {
 	vera, path := h.visitor(t, "vera"), "/tasks/"+string(one.ID)
 	vera.light(path, path+"?at=5", path+"?tab=checks", path+"?tab=cost", path+"?parts", path+"/journal?before=20")
 	_, page := vera.get(path)
-	if _, side, _ := strings.Cut(page, `id="ledger"`); !strings.Contains(side, "person299") || strings.Contains(side, "person3<") || !strings.Contains(side, "260 earlier") {
+	if _, side, _ := strings.Cut(page, `id="ledger"`); !strings.Contains(side, "person299") || strings.Contains(side, "person3 ") || !strings.Contains(side, "260 earlier") {
 		t.Error("the last comments are not beside the conversation")
 	}
 	whole := regexp.MustCompile(`href="([^"]*)">The whole plan`).FindStringSubmatch(page)
@@ -238,6 +238,9 @@ func TestChangesAreReadOnce(t *testing.T) {
 	run.add(task.Saved, phase.Entry{Commit: "2"})
 	for range 3 {
 		vera.light(path, path+"?tab=changes")
+	}
+	if _, page := vera.get(path + "?tab=changes"); !strings.Contains(page, "The changes cannot be read now") {
+		t.Error("the page does not say that the changes cannot be read")
 	}
 	if asked := work.asked.Load(); asked != 2 {
 		t.Errorf("after a failure they were read %d times", asked-1)

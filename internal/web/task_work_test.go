@@ -257,13 +257,13 @@ func TestBoxFollowsTheState(t *testing.T) {
 	if got := boxes(); got != "true true false" {
 		t.Errorf("while it runs there are %s", got)
 	}
-	one = h.moved(t, one, store.Change{Trigger: task.PauseSet, Reason: task.ReasonAwaitingAnswer, Detail: "Which **oil**?"})
+	one = h.moved(t, one, store.Change{Trigger: task.PauseSet, Reason: task.ReasonAwaitingAnswer, Detail: "Which **linseed**?"})
 	if got := boxes(); got != "true false true" {
 		t.Errorf("while it asks there are %s", got)
 	}
 	_, page := alice.get(path)
-	if strings.Count(page, "oil") != 1 || !strings.Contains(page, "Which <strong>oil</strong>?") {
-		t.Errorf("the question is there %d times", strings.Count(page, "oil"))
+	if strings.Count(page, "linseed") != 1 || !strings.Contains(page, "Which <strong>linseed</strong>?") {
+		t.Errorf("the question is there %d times", strings.Count(page, "linseed"))
 	}
 	h.moved(t, one, store.Change{Trigger: task.Withdrawn, Reason: task.ReasonStopRequested})
 	if got := boxes(); got != "true false false" {
