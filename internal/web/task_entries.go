@@ -19,7 +19,7 @@ const (
 	journalPage = 150
 	olderPage   = 500
 	// aheadPage is how many entries behind those of a piece are looked at for the ends of calls.
-	aheadPage = 100
+	aheadPage = 300
 )
 
 // readConversation reads the entries that the page has: the newest, those around a position, or those

@@ -64,7 +64,8 @@ export function start(task, { listen, refresh, localTimes, merges }) {
     file.querySelector(":scope > summary").innerHTML = next.querySelector(":scope > summary").innerHTML;
     const version = file.dataset.version;
     const place = next.querySelector(":scope > .load");
-    if (!place || file.lastElementChild.matches(".load, summary")) return;
+    if (!place) return file.replaceChildren(...next.childNodes); // the page has the diff in it
+    if (file.lastElementChild.matches(".load, summary")) return;
     if (file.open) load(place, () => file.dataset.version === version ? file.lastElementChild : null);
     else file.lastElementChild.replaceWith(place);
   }
@@ -137,11 +138,23 @@ export function start(task, { listen, refresh, localTimes, merges }) {
         first.insertAdjacentHTML("beforebegin", text);
         if (first.previousElementSibling.dataset.earliest === "1") journal.querySelector(".older")?.remove();
         localTimes(first.previousElementSibling);
+        dropEnded(first.previousElementSibling);
         if (!following) journal.scrollTop += journal.scrollHeight - height;
       } catch {
         // It is tried again at the next scroll.
       } finally {
         loading = false;
+      }
+    }
+
+    // Of a call that ends in what was there already, the end has all that there was before.
+    function dropEnded(piece) {
+      for (const row of piece.querySelectorAll('.entry-tool[data-ended="false"], .entry.output')) {
+        const call = row.dataset.call || row.dataset.of;
+        if (!call) continue;
+        const later = [...journal.querySelectorAll(`.entry-tool[data-call="${CSS.escape(call)}"]`)]
+          .find((other) => row.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING);
+        if (later?.dataset.ended === "true") row.remove();
       }
     }
 
