@@ -42,7 +42,7 @@ func TestRead(t *testing.T) {
 			"environment":"go","sandbox":"bubblewrap","image":"golang:1.26","setup_commands":["go mod download"],
 			"verification":[{"command":"go version","passed":true},{"command":"make"}],"baseline":{"command":"go test ./...","failing":["TestGate"]}}}}`,
 		task.Saved: `{"step":1,"commit":"0123abcd"}`,
-		task.SignalTaken: `{"step":1,"signal":{"signal":"comments","comments":[
+		task.SignalTaken: `{"step":1,"signal":{"signal":"comments","position":2,"comments":[
 			{"id":"1","author":"alice","change":"new"},{"id":"2","author":"mallory","change":"edited","refused":"no_write_access"}]}}`,
 		task.Summed:    `{"text":"What a later run is **told**."}`,
 		task.NoteTaken: `{"text":"Something for people.","name":"told","status":"warning"}`,

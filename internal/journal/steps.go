@@ -31,7 +31,7 @@ func (e Entry) Empty() bool {
 // Shown are the entries that people are shown, in order. Of a call that has ended only the end is
 // there, which has the output, and pieces of output that follow one another are one entry. Later are
 // events that come after them: they are not shown, but a call that ends among them is shown there.
-// An entry at the position apart is not added to the one before, so that it can be linked to.
+// An entry at the position apart, unless that is 0, is not added to the one before, so that it can be linked to.
 func Shown(events, later []task.Event, apart int64) []Entry {
 	s := showing{begun: make(map[string]int), wrote: make(map[string][]int), ended: make(map[string]bool)}
 	for _, event := range events {
@@ -47,7 +47,7 @@ func Shown(events, later []task.Event, apart int64) []Entry {
 		if one.dropped {
 			continue
 		}
-		if last := len(shown) - 1; last >= 0 && one.Position != apart && one.goesOn(shown[last]) {
+		if last := len(shown) - 1; last >= 0 && (apart == 0 || one.Position != apart) && one.goesOn(shown[last]) {
 			shown[last].Text += one.Text
 			continue
 		}

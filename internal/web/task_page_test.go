@@ -386,6 +386,13 @@ func TestChecks(t *testing.T) {
 	}}, Judgement: phase.Judgement{Satisfied: true, Assessment: "It does what was **asked**."}}))
 	vera := h.visitor(t, "vera")
 	_, page := vera.get("/tasks/" + string(one.ID) + "?tab=checks")
+	// The details of earlier rounds are fetched when they are opened.
+	fold := regexp.MustCompile(`(?s)Round 1\b.*?href="([^"]*)"`).FindStringSubmatch(page)
+	if fold == nil || strings.Contains(page, "TestHinge") {
+		t.Fatal("the details of the first round are in the page, or nowhere")
+	}
+	_, part := vera.get(fold[1] + "?part=")
+	page += part
 	for _, text := range []string{"Round 1", "Round 2", "TestHinge", "TestGate", "12 tests, 1 failed, 0 skipped", "3.2 s", "what was <strong>asked</strong>", "bubblewrap", "abcdef0123", "--- FAIL: TestHinge", "(1 failing)"} {
 		if !strings.Contains(page, text) {
 			t.Errorf("the checks have no %q", text)
@@ -409,11 +416,11 @@ func TestCost(t *testing.T) {
 		run.add(task.ModelUsed, phase.Entry{Phase: phaseOf, Usage: &phase.Usage{Model: "small", Usage: usage, Cost: 1_500_000}})
 	}
 	_, page := h.visitor(t, "vera").get("/tasks/" + string(one.ID) + "?tab=cost")
-	flat := strings.Join(strings.Fields(page), "")
+	flat := strings.Join(strings.Fields(regexp.MustCompile(` data-label="[^"]*"`).ReplaceAllString(page, "")), "")
 	for _, row := range []string{
-		`<td>Planning</td><tdclass="number">1</td><tdclass="number">1000</td><tdclass="number">25%</td><tdclass="number">10</td><tdclass="number">1.50</td>`,
-		`<td>Execution</td><tdclass="number">1</td><tdclass="number">3000</td><tdclass="number">75%</td><tdclass="number">20</td><tdclass="number">1.50</td>`,
-		`<td>small</td><tdclass="number">2</td><tdclass="number">4000</td><tdclass="number">62%</td><tdclass="number">30</td><tdclass="number">3.00</td>`,
+		`<tdclass="main">Planning</td><tdclass="number">1</td><tdclass="number">1000</td><tdclass="number">25%</td><tdclass="number">10</td><tdclass="number">1.50</td>`,
+		`<tdclass="main">Execution</td><tdclass="number">1</td><tdclass="number">3000</td><tdclass="number">75%</td><tdclass="number">20</td><tdclass="number">1.50</td>`,
+		`<tdclass="main">small</td><tdclass="number">2</td><tdclass="number">4000</td><tdclass="number">62%</td><tdclass="number">30</td><tdclass="number">3.00</td>`,
 	} {
 		if !strings.Contains(flat, row) {
 			t.Errorf("the page has no %s", row)
