@@ -200,20 +200,26 @@ func (p *Pages) followTask(w http.ResponseWriter, r *http.Request, v visit) {
 				return "", err
 			}
 		}
-		for {
-			events, err := p.Store.EventsAfter(r.Context(), id, position, journalPage)
-			if err != nil || len(events) == 0 {
-				return seenID(position, comments), err
-			}
-			for _, event := range events {
-				v.now = p.Now()
-				if err := p.sendEntry(r.Context(), v, to, event, comments); err != nil {
-					return "", err
-				}
-				position = event.Position
-			}
-		}
+		position, err = p.sendEntries(r.Context(), v, to, id, position, comments)
+		return seenID(position, comments), err
 	})
+}
+
+// sendEntries sends the entries after a position, and returns that of the last one.
+func (p *Pages) sendEntries(ctx context.Context, v visit, to stream, id task.ID, position int64, comments string) (int64, error) {
+	for {
+		events, err := p.Store.EventsAfter(ctx, id, position, journalPage)
+		if err != nil || len(events) == 0 {
+			return position, err
+		}
+		for _, event := range events {
+			v.now = p.Now()
+			if err := p.sendEntry(ctx, v, to, event, comments); err != nil {
+				return position, err
+			}
+			position = event.Position
+		}
+	}
 }
 
 // seeTask says how long the journal of a task is, and how much people have written on its item. It is

@@ -52,15 +52,16 @@ func TestOtherWork(t *testing.T) {
 		result, _, _ = strings.Cut(result, "</section>")
 		_, plan, _ := strings.Cut(page, `id="plan"`)
 		plan, _, _ = strings.Cut(plan, "</section>")
-		return fmt.Sprint(strings.Contains(result, "passed"), strings.Contains(result, "Files changed"), strings.Contains(plan, "squeak"),
+		return fmt.Sprintf("passed %v, changed %v, plan %v, unverified %v, environment %v, file %v",
+			strings.Contains(result, "passed"), strings.Contains(result, "Files changed"), strings.Contains(plan, "squeak"),
 			strings.Contains(checks, "Nothing has been verified yet"), strings.Contains(checks, "bubblewrap"), strings.Contains(changes, "gate.go"))
 	}
-	if got := shown(); got != "true true true false true true" {
+	if got := shown(); got != "passed true, changed true, plan true, unverified false, environment true, file true" {
 		t.Errorf("at the end of the work it says %s", got)
 	}
 	one = h.moved(t, one, store.Change{Trigger: task.Finished, Reason: task.ReasonCompleted})
 	one = h.moved(t, one, store.Change{Trigger: task.Assigned, Reason: task.ReasonRetried})
-	if got := shown(); got != "false false false true false false" {
+	if got := shown(); got != "passed false, changed false, plan false, unverified true, environment false, file false" {
 		t.Errorf("of the next work it says %s", got)
 	}
 	if _, checks := vera.get(path + "?tab=checks"); !strings.Contains(checks, "Earlier work") || !strings.Contains(checks, "Round 1") {
@@ -252,13 +253,13 @@ func TestBoxFollowsTheState(t *testing.T) {
 		say, _, _ = strings.Cut(say, "</section>")
 		_, question, _ := strings.Cut(page, `id="question"`)
 		question, _, _ = strings.Cut(question, "</section>")
-		return fmt.Sprint(found, strings.Contains(say, "<textarea"), strings.Contains(question, "<textarea"))
+		return fmt.Sprintf("part %v, say %v, answer %v", found, strings.Contains(say, "<textarea"), strings.Contains(question, "<textarea"))
 	}
-	if got := boxes(); got != "true true false" {
+	if got := boxes(); got != "part true, say true, answer false" {
 		t.Errorf("while it runs there are %s", got)
 	}
 	one = h.moved(t, one, store.Change{Trigger: task.PauseSet, Reason: task.ReasonAwaitingAnswer, Detail: "Which **linseed**?"})
-	if got := boxes(); got != "true false true" {
+	if got := boxes(); got != "part true, say false, answer true" {
 		t.Errorf("while it asks there are %s", got)
 	}
 	_, page := alice.get(path)
@@ -266,7 +267,7 @@ func TestBoxFollowsTheState(t *testing.T) {
 		t.Errorf("the question is there %d times", strings.Count(page, "linseed"))
 	}
 	h.moved(t, one, store.Change{Trigger: task.Withdrawn, Reason: task.ReasonStopRequested})
-	if got := boxes(); got != "true false false" {
+	if got := boxes(); got != "part true, say false, answer false" {
 		t.Errorf("at the end there are %s", got)
 	}
 }
