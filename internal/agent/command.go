@@ -169,6 +169,7 @@ func (c Command) runCommand(ctx context.Context, run Run, box sandbox.Sandbox, w
 		return sandbox.Result{}, err
 	}
 	live := &phase.LiveOutput{Journal: run.Journal, Phase: task.Execution}
+	defer live.Stop()
 	begun := time.Now()
 	ended, err := box.Run(ctx, sandbox.Command{
 		Text: shellText(words), Timeout: c.Timeout, OutputLimit: c.Output,

@@ -16,6 +16,8 @@ type Entry struct {
 	At         time.Time      `json:"-"`
 	// Unreadable says why some of the entry could not be read, or all of it.
 	Unreadable error `json:"-"`
+	// Interrupted says of a call without a result that there will be none. See Shown.
+	Interrupted bool `json:"-"`
 
 	task.StateChange // of a state entry
 	task.Requesting  // of a request entry
@@ -214,6 +216,7 @@ type TestedRun struct {
 type Signal struct {
 	Signal   task.Signal `json:"signal"`
 	Reason   task.Reason `json:"reason"`
+	Position int64       `json:"position"` // of the last comment that was taken up
 	Comments []Comment   `json:"comments"`
 }
 
@@ -261,13 +264,14 @@ func (e Entry) parts() []Part {
 	return e.Message.Said.Parts
 }
 
-// CallID names the call of a tool entry, so that its result can take the place of its
-// beginning. It is empty for entries of other kinds.
-func (e Entry) CallID() string {
+// CallKey names the call of a tool entry, so that its result can take the place of its
+// beginning: by the generation and the id of the call. It is empty for entries of other kinds, and
+// may come again in a generation when the call has ended.
+func (e Entry) CallKey() string {
 	if e.Kind != task.ToolCalled || e.Call == nil {
 		return ""
 	}
-	return e.Call.ID
+	return e.callKey()
 }
 
 // quoteMark is a line by which a model is told where a text comes from. People are

@@ -42,7 +42,7 @@ func TestRead(t *testing.T) {
 			"environment":"go","sandbox":"bubblewrap","image":"golang:1.26","setup_commands":["go mod download"],
 			"verification":[{"command":"go version","passed":true},{"command":"make"}],"baseline":{"command":"go test ./...","failing":["TestGate"]}}}}`,
 		task.Saved: `{"step":1,"commit":"0123abcd"}`,
-		task.SignalTaken: `{"step":1,"signal":{"signal":"comments","comments":[
+		task.SignalTaken: `{"step":1,"signal":{"signal":"comments","position":2,"comments":[
 			{"id":"1","author":"alice","change":"new"},{"id":"2","author":"mallory","change":"edited","refused":"no_write_access"}]}}`,
 		task.Summed:    `{"text":"What a later run is **told**."}`,
 		task.NoteTaken: `{"text":"Something for people.","name":"told","status":"warning"}`,
@@ -115,7 +115,7 @@ func TestOddEntries(t *testing.T) {
 func TestShown(t *testing.T) {
 	t.Parallel()
 	shown := map[int64]bool{}
-	for _, entry := range journal.Shown(journaltest.Readable()) {
+	for _, entry := range journal.Shown(journaltest.Readable(), nil, 0) {
 		shown[entry.Position] = true
 	}
 	var left []string
@@ -147,11 +147,82 @@ func TestOutputInPieces(t *testing.T) {
 	var got []string
 	for _, entry := range journal.Shown([]task.Event{
 		note(`{"status":"output","text":"$ make\n"}`), note(`{"status":"output","text":"ok\n"}`), note(`{"text":"A note."}`), note(`{"status":"output","text":"more"}`),
-	}) {
+	}, nil, 0) {
 		got = append(got, entry.Text)
 	}
 	if diff := cmp.Diff([]string{"$ make\nok\n", "A note.", "more"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// writer numbers events of a journal.
+type writer []task.Event
+
+func (w *writer) add(generation int64, kind task.EventKind, data string) {
+	*w = append(*w, task.Event{Position: int64(len(*w) + 1), Generation: generation, Kind: kind, Data: json.RawMessage(data)})
+}
+
+const (
+	begins = `{"call":{"id":"c","name":"run"}}`
+	writes = `{"status":"output","call":{"id":"c","name":"run"},"text":"x"}`
+	ends   = `{"call":{"id":"c","name":"run"},"result":{"text":"ok"}}`
+)
+
+// describe is what is shown of a journal: positions, with ! behind calls that were interrupted.
+func describe(entries []journal.Entry) string {
+	var all []string
+	for _, entry := range entries {
+		text := fmt.Sprint(entry.Position)
+		if entry.Interrupted {
+			text += "!"
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, " ")
+}
+
+// A call is closed by its own end: names of calls come again, in the same run and in the next.
+func TestCallsOfTheSameName(t *testing.T) {
+	t.Parallel()
+	var all writer
+	all.add(1, task.ToolCalled, begins) // 1
+	all.add(1, task.NoteTaken, writes)
+	all.add(1, task.ToolCalled, ends)   // 3
+	all.add(1, task.NoteTaken, writes)  // it came late
+	all.add(1, task.ToolCalled, begins) // 5: the agent is lost
+	all.add(2, task.ToolCalled, begins) // 6
+	all.add(2, task.ToolCalled, ends)   // 7
+	all.add(2, task.ToolCalled, begins) // 8: and this one breaks off too
+	all.add(2, task.ToolCalled, begins) // 9: runs
+	all.add(2, task.NoteTaken, writes)  // 10
+	if got := describe(journal.Shown(all, nil, 0)); got != "3 5 7 8! 9 10" {
+		t.Errorf("shown are %s", got)
+	}
+	// What is shown of the earlier part takes into account what comes after it.
+	if got := describe(journal.Shown(all[:2], all[2:], 0)); got != "" {
+		t.Errorf("of a call that ends later %s is shown", got)
+	}
+	if got := describe(journal.Shown(all[4:6], all[6:], 0)); got != "5" {
+		t.Errorf("of two calls of which one ends later %s is shown", got)
+	}
+}
+
+// Output can be linked to although it is a piece of more, and be had whole.
+func TestPieceOfOutput(t *testing.T) {
+	t.Parallel()
+	var all writer
+	for range 4 {
+		all.add(1, task.NoteTaken, `{"status":"output","text":"x"}`)
+	}
+	all.add(1, task.NoteTaken, `{"text":"A note."}`)
+	if got := describe(journal.Shown(all, nil, 3)); got != "1 3 5" {
+		t.Errorf("shown are %s", got)
+	}
+	if whole := journal.WholeOutput(all[1:]); whole.Position != 2 || whole.Text != "xxx" {
+		t.Errorf("the whole output is %q at %d", whole.Text, whole.Position)
+	}
+	if whole := journal.WholeOutput(all[4:]); whole.Position != 0 {
+		t.Errorf("a note is output: %+v", whole)
 	}
 }
 
@@ -174,6 +245,10 @@ func TestActivity(t *testing.T) {
 		`signal {"signal":{"signal":"comments"}}`:                                                "",
 		`saved {"commit":"1"}`:                                                                   "",
 		`usage {}`:                                                                               "",
+		`note {"text":"x"}`:                                                                      "",
+		`note {"status":"output","phase":"environment_setup","text":"x"}`:                        journal.SettingUp,
+		`note {"status":"output","phase":"execution","text":"x"}`:                                journal.Calling,
+		`note {"status":"output","phase":"verification","call":{"id":"c"},"text":"x"}`:           journal.Calling,
 	} {
 		kind, text, _ := strings.Cut(data, " ")
 		got, says := journal.Read(task.Event{Kind: task.EventKind(kind), Data: json.RawMessage(text)}).Activity()

@@ -29,35 +29,110 @@ func (e Entry) Empty() bool {
 }
 
 // Shown are the entries that people are shown, in order. Of a call that has ended only the end is
-// there, which has the output, and pieces of output that follow one another are one entry.
-func Shown(events []task.Event) []Entry {
-	ended := make(map[string]bool)
-	entries := make([]Entry, 0, len(events))
+// there, which has the output, and pieces of output that follow one another are one entry. Later are
+// events that come after them: they are not shown, but a call that ends among them is shown there.
+// An entry at the position apart, unless that is 0, is not added to the one before, so that it can be linked to.
+func Shown(events, later []task.Event, apart int64) []Entry {
+	s := showing{begun: make(map[string]int), wrote: make(map[string][]int), ended: make(map[string]bool)}
 	for _, event := range events {
-		entry := Read(event)
-		if entry.Result != nil {
-			ended[entry.CallID()] = true
-		}
-		entries = append(entries, entry)
+		s.add(Read(event), true)
 	}
-	shown := entries[:0]
-	for _, entry := range entries {
-		id := entry.CallID()
-		if entry.Empty() || entry.Result == nil && id != "" && ended[id] || entry.OutputOf() != "" && ended[entry.OutputOf()] {
+	for _, event := range later {
+		if event.Kind == task.ToolCalled {
+			s.add(Read(event), false)
+		}
+	}
+	shown := make([]Entry, 0, len(s.entries))
+	for _, one := range s.entries {
+		if one.dropped {
 			continue
 		}
-		if last := len(shown) - 1; last >= 0 && entry.goesOn(shown[last]) {
-			shown[last].Text += entry.Text
+		if last := len(shown) - 1; last >= 0 && (apart == 0 || one.Position != apart) && one.goesOn(shown[last]) {
+			shown[last].Text += one.Text
 			continue
 		}
-		shown = append(shown, entry)
+		shown = append(shown, one.Entry)
 	}
 	return shown
 }
 
+// showing goes through a journal in order. Calls are known by [Entry.CallKey], which may come
+// again: some models number their calls from 1 in each turn.
+type showing struct {
+	entries []shownEntry
+	begun   map[string]int   // where the beginning of a call is that has not ended
+	wrote   map[string][]int // where its output is
+	ended   map[string]bool
+}
+
+type shownEntry struct {
+	Entry
+	dropped bool
+}
+
+func (s *showing) add(entry Entry, shown bool) {
+	call, output := entry.CallKey(), entry.OutputKey()
+	switch {
+	case call != "" && entry.Result != nil:
+		s.end(call)
+	case call != "":
+		s.begin(call, shown)
+	case output != "":
+		if s.ended[output] { // it came late
+			return
+		}
+		s.wrote[output] = append(s.wrote[output], len(s.entries))
+	}
+	if shown && !entry.Empty() {
+		s.entries = append(s.entries, shownEntry{Entry: entry})
+	}
+}
+
+// begin notes that a call begins. One of the same name that has not ended was interrupted.
+func (s *showing) begin(call string, shown bool) {
+	if at, is := s.begun[call]; is {
+		s.entries[at].Interrupted = true
+	}
+	delete(s.begun, call)
+	delete(s.wrote, call)
+	s.ended[call] = false
+	if shown {
+		s.begun[call] = len(s.entries)
+	}
+}
+
+// end leaves out what there was of a call before its end.
+func (s *showing) end(call string) {
+	if at, is := s.begun[call]; is {
+		s.entries[at].dropped = true
+	}
+	for _, at := range s.wrote[call] {
+		s.entries[at].dropped = true
+	}
+	delete(s.begun, call)
+	delete(s.wrote, call)
+	s.ended[call] = true
+}
+
+// WholeOutput is output with the pieces that follow it: events begin with the first of them. It is
+// nothing if that is no output.
+func WholeOutput(events []task.Event) (whole Entry) {
+	for i, event := range events {
+		switch entry := Read(event); {
+		case i == 0 && entry.IsOutput():
+			whole = entry
+		case i == 0 || !entry.goesOn(whole):
+			return whole
+		default:
+			whole.Text += entry.Text
+		}
+	}
+	return whole
+}
+
 // goesOn reports whether the entry is output that goes on where the one before ends.
 func (e Entry) goesOn(before Entry) bool {
-	return e.IsOutput() && before.IsOutput() && before.Generation == e.Generation && before.OutputOf() == e.OutputOf() && len(before.Text) < longestOutput
+	return e.IsOutput() && before.IsOutput() && before.Generation == e.Generation && before.OutputKey() == e.OutputKey() && len(before.Text) < longestOutput
 }
 
 // longestOutput is how long an entry is to which no more output is added.
@@ -66,12 +141,20 @@ const longestOutput = 256 << 10
 // IsOutput reports whether the entry is what a program wrote, as it came.
 func (e Entry) IsOutput() bool { return e.Kind == task.NoteTaken && e.Status == "output" }
 
-// OutputOf names the call that the entry has output of; empty if it is none, or of no call.
-func (e Entry) OutputOf() string {
+// OutputKey names the call that the entry has output of, as CallKey does; empty if it is none, or of
+// no call.
+func (e Entry) OutputKey() string {
 	if !e.IsOutput() || e.Call == nil {
 		return ""
 	}
-	return e.Call.ID
+	return e.callKey()
+}
+
+func (e Entry) callKey() string {
+	if e.Call.ID == "" {
+		return ""
+	}
+	return strconv.FormatInt(e.Generation, 10) + "/" + e.Call.ID
 }
 
 // FromModel reports whether the entry is an answer of the model.
@@ -170,7 +253,21 @@ func (e Entry) Activity() (activity Activity, says bool) {
 		return Thinking, true
 	case task.SignalTaken:
 		return Halted, e.Signal != nil && e.Signal.Signal != task.SignalComments
+	case task.NoteTaken:
+		return e.outputActivity()
 	default:
 		return "", false
+	}
+}
+
+// outputActivity is what a run does that has just written output: the program still runs.
+func (e Entry) outputActivity() (Activity, bool) {
+	switch {
+	case !e.IsOutput():
+		return "", false
+	case e.Call != nil || e.Phase == task.Execution:
+		return Calling, true
+	default:
+		return begins[e.Phase], begins[e.Phase] != ""
 	}
 }

@@ -26,6 +26,7 @@ var (
 // the constants of a type, or the codes themselves.
 var built = map[string][]string{
 	"agents.state_":      {"working", "idle", "unable", "offline", "revoked"},
+	"block.":             {"request", "rules", "earlier", "files", "environment", "environment_setup", "references", "understanding", "plan", "todo", "facts", "summary", "diff", "last_steps", "comments"},
 	"citation.":          {"review.CitationState"},
 	"connect.from.":      {"file", "variable", "app", "none"},
 	"connect.hook.":      {"good", "none", "off", "events", "failed", "hidden", "app", "unknown"},

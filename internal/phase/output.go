@@ -1,6 +1,7 @@
 package phase
 
 import (
+	"bytes"
 	"context"
 	"strings"
 	"sync"
@@ -14,9 +15,8 @@ import (
 const NoteOutput = "output"
 
 const (
-	// outputBytes and outputEvery say when collected output becomes an entry.
+	// outputBytes says when there is so much output that it becomes an entry at once.
 	outputBytes = 8 << 10
-	outputEvery = time.Second
 	// outputWhole is how much output of one command goes into the journal as it comes. The
 	// end of the output is there in any case, with the result.
 	outputWhole = 2 << 20
@@ -28,8 +28,24 @@ const (
 	callDelay  = 2 * time.Second
 )
 
+// outputEvery is how long output waits for more before it becomes an entry, by how long the program
+// has run: each entry is synced, sent and kept, and a program may run for hours.
+func outputEvery(since time.Duration) time.Duration {
+	switch {
+	case since < 30*time.Second:
+		return time.Second
+	case since < 2*time.Minute:
+		return 2 * time.Second
+	case since < 10*time.Minute:
+		return 5 * time.Second
+	default:
+		return 10 * time.Second
+	}
+}
+
 // LiveOutput puts what a program writes into the journal as it comes, in pieces that are worth
-// an entry. It may be used by several goroutines.
+// an entry. It may be used by several goroutines. Whoever uses it calls Stop when nothing more is to
+// be written: until then, what has waited long enough is written without another Write.
 type LiveOutput struct {
 	Journal Journal
 	Phase   task.Phase
@@ -41,7 +57,10 @@ type LiveOutput struct {
 	waiting strings.Builder
 	begun   time.Time
 	since   time.Time
+	lines   bool        // a whole line waits
+	timer   *time.Timer // that writes what waits; nil if none is set
 	taken   int
+	over    bool
 	err     error // the first that there was; nothing is written after it
 }
 
@@ -49,6 +68,9 @@ type LiveOutput struct {
 func (o *LiveOutput) Write(ctx context.Context, data []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.over {
+		return
+	}
 	if o.begun.IsZero() {
 		o.begun = time.Now()
 	}
@@ -58,8 +80,41 @@ func (o *LiveOutput) Write(ctx context.Context, data []byte) {
 	data = data[:min(len(data), o.most()-o.taken)]
 	o.taken += len(data)
 	o.waiting.Write(data)
-	if time.Since(o.begun) >= o.Delay && (o.waiting.Len() >= outputBytes || time.Since(o.since) >= outputEvery) {
+	o.lines = o.lines || bytes.IndexByte(data, '\n') >= 0
+	if time.Since(o.begun) >= o.Delay && (o.waiting.Len() >= outputBytes || o.waits() <= 0) {
 		o.flushLines(ctx)
+	}
+	if o.timer == nil && o.lines {
+		o.timer = time.AfterFunc(max(o.waits(), 0), func() { o.late(ctx) })
+	}
+}
+
+// waits is how long what there is waits still.
+func (o *LiveOutput) waits() time.Duration {
+	return max(o.Delay-time.Since(o.begun), outputEvery(time.Since(o.begun))-time.Since(o.since))
+}
+
+// late writes what has waited long enough, for a program that is quiet now.
+func (o *LiveOutput) late(ctx context.Context) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.timer = nil; !o.over {
+		o.flushLines(ctx)
+	}
+}
+
+// Stop ends the writing. What waits is dropped; see Flush.
+func (o *LiveOutput) Stop() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.over = true
+	o.stopTimer()
+}
+
+func (o *LiveOutput) stopTimer() {
+	if o.timer != nil {
+		o.timer.Stop()
+		o.timer = nil
 	}
 }
 
@@ -74,8 +129,10 @@ func (o *LiveOutput) most() int {
 func (o *LiveOutput) Flush(ctx context.Context) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.stopTimer()
 	text := o.waiting.String()
 	o.waiting.Reset()
+	o.lines = false
 	o.append(ctx, text)
 	return o.err
 }
@@ -95,6 +152,7 @@ func (o *LiveOutput) flushLines(ctx context.Context) {
 	o.waiting.Reset()
 	o.append(ctx, text[:at])
 	o.waiting.WriteString(text[at:])
+	o.lines = false
 	o.since = time.Now()
 }
 
@@ -106,19 +164,51 @@ func (o *LiveOutput) append(ctx context.Context, text string) {
 	o.err = o.Journal.Append(ctx, task.NoteTaken, Entry{Phase: o.Phase, Status: NoteOutput, Call: o.Call, Text: text})
 }
 
-// watchCalls puts what the programs of a phase write into the journal as it comes, for those who watch
-// the run. Calls that run programs are made one after the other.
-func (r *run) watchCalls(ctx context.Context, of task.Phase) func(call llm.Call, piece []byte) {
-	var mu sync.Mutex
-	var live *LiveOutput
-	return func(call llm.Call, piece []byte) {
-		mu.Lock()
-		defer mu.Unlock()
-		if live == nil || live.Call.ID != call.ID {
-			live = &LiveOutput{Journal: ownJournal{r}, Phase: of, Call: &llm.Call{ID: call.ID, Name: call.Name}, Delay: callDelay, Most: callOutput}
-		}
-		live.Write(ctx, piece)
+// liveCalls are the calls of tools that are under way, with what their programs write.
+type liveCalls struct {
+	mu sync.Mutex
+	of map[string]*LiveOutput // by the id of the call
+}
+
+// begin is called before a call, and end when it is over: its result has all of the output.
+func (l *liveCalls) begin(call llm.Call, into *LiveOutput) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of == nil {
+		l.of = make(map[string]*LiveOutput)
 	}
+	l.of[call.ID] = into
+}
+
+func (l *liveCalls) end(call llm.Call) {
+	l.mu.Lock()
+	live := l.of[call.ID]
+	delete(l.of, call.ID)
+	l.mu.Unlock()
+	if live != nil {
+		live.Stop()
+	}
+}
+
+func (l *liveCalls) find(call llm.Call) *LiveOutput {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.of[call.ID]
+}
+
+// watchCalls puts what the programs of calls write into the journal as it comes, for those who watch
+// the run.
+func (r *run) watchCalls(ctx context.Context) func(call llm.Call, piece []byte) {
+	return func(call llm.Call, piece []byte) {
+		if live := r.calls.find(call); live != nil {
+			live.Write(ctx, piece)
+		}
+	}
+}
+
+// newCallOutput is for the output of a call in a phase.
+func (r *run) newCallOutput(call llm.Call, of task.Phase) *LiveOutput {
+	return &LiveOutput{Journal: ownJournal{r}, Phase: of, Call: &llm.Call{ID: call.ID, Name: call.Name}, Delay: callDelay, Most: callOutput}
 }
 
 // ownJournal is the run's journal for what those see who watch it.

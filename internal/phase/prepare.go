@@ -50,7 +50,8 @@ func (r *run) prepare(ctx context.Context) error {
 // setUp runs the sub-phase and writes down what it came to.
 func (r *run) setUp(ctx context.Context) error {
 	setup := r.setupOf(ctx)
-	r.showSteps(ctx, setup)
+	stop := r.showSteps(ctx, setup)
+	defer stop()
 	setup.Post = func(ctx context.Context, comment string) error {
 		return r.notifyOnce(ctx, "environment-setup-failed", comment, func(name string) error { return r.Forge.AddComment(ctx, name, comment) })
 	}
@@ -319,8 +320,9 @@ func (r *run) setupOf(ctx context.Context) *environment.Setup {
 }
 
 // showSteps puts what set-up does and what its commands write into the journal as it comes, for
-// those who watch the run. That it cannot be written is noticed by the next entry that has to be.
-func (r *run) showSteps(ctx context.Context, setup *environment.Setup) {
+// those who watch the run, until stop is called. That it cannot be written is noticed by the next
+// entry that has to be.
+func (r *run) showSteps(ctx context.Context, setup *environment.Setup) (stop func()) {
 	live := &LiveOutput{Journal: ownJournal{r}, Phase: task.EnvironmentSetup}
 	flush := func() {
 		if err := live.Flush(ctx); err != nil {
@@ -333,6 +335,7 @@ func (r *run) showSteps(ctx context.Context, setup *environment.Setup) {
 		switch step.Kind {
 		case environment.CommandStarted, environment.RunningBaseline:
 			live.Write(ctx, []byte("$ "+step.Command+"\n"))
+			flush() // the program may write nothing for long
 		case environment.CommandPrinted:
 			live.Write(ctx, []byte(step.Message))
 		case environment.CommandEnded:
@@ -351,6 +354,7 @@ func (r *run) showSteps(ctx context.Context, setup *environment.Setup) {
 		default:
 		}
 	}
+	return live.Stop
 }
 
 func (r *run) spec() sandbox.Spec {

@@ -1,6 +1,7 @@
 package phase
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -175,7 +176,12 @@ func (j *journal) Compacted(ctx context.Context, compaction conversation.Compact
 	if compaction.Usage == (llm.Usage{}) {
 		return nil
 	}
-	return j.used(ctx, Usage{Model: "summary", Scripted: j.run.Summarizer != nil && j.run.Summarizer.Info().Scripted, Usage: compaction.Usage, Cost: compaction.Cost}, 0)
+	used := Usage{Model: "summary", Usage: compaction.Usage, Cost: compaction.Cost}
+	if j.run.Summarizer != nil {
+		info := j.run.Summarizer.Info()
+		used.Model, used.Scripted = cmp.Or(info.Model, used.Model), info.Scripted
+	}
+	return j.used(ctx, used, 0)
 }
 
 // noted is a tool whose calls are in the journal before they begin.
@@ -194,7 +200,10 @@ func (n noted) Call(ctx context.Context, call llm.Call, arguments json.RawMessag
 	if err := n.journal.run.append(ctx, task.ToolCalled, entry); err != nil {
 		return tool.Output{}, err
 	}
+	calls := &n.journal.run.calls
+	calls.begin(call, n.journal.run.newCallOutput(call, n.journal.phase))
 	output, err := n.Tool.Call(ctx, call, arguments)
+	calls.end(call)
 	if err == nil && !n.ReadOnly() && n.journal.phase == task.Execution {
 		n.journal.run.saveNow(ctx)
 	}

@@ -215,7 +215,9 @@ type Events interface {
 	// either, but always one: who wants the rest asks until there is none.
 	EventsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
 	// EventsBefore returns the last events of a task, so many at most, whose position is less
-	// than the given one, in order.
+	// than the given one, in order. Like EventsAfter it returns no more of them than
+	// [MaxEventBytes], but always one: fewer than asked for does not mean that there are none
+	// before them.
 	EventsBefore(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
 	// LastFrom returns the last entry that a source has written, in any
 	// generation, or NotFound.

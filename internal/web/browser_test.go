@@ -41,7 +41,15 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 	run := h.journal(t, one)
 	run.run()
 	h.save(t, work, one, run, map[string]string{"gate.go": "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n"})
-	run.add(task.PhaseChanged, verified(phase.Verdict{Round: 1, Passed: true, Changed: true, Tests: []phase.TestOutcome{{Command: "go test ./...", Compared: true, Passed: true, Counted: true, Ran: 12, Milliseconds: 3000}}}))
+	run.add(task.NoteTaken, phase.Entry{Phase: task.EnvironmentSetup, Status: phase.NoteOutput, Text: dense(2 * maxInline)})
+	for position := range int64(3) { // the run has taken up two
+		must(t, h.store.AppendComments(t.Context(), one.ID, 0, position, []task.CommentEntry{{
+			Comment: task.Comment{ID: fmt.Sprint(position), Kind: task.ItemComment, Author: "alice", Body: "Use *oil*, please.", About: "gate.go:4", CreatedAt: time.Now(), UpdatedAt: time.Now()},
+			Change:  task.CommentNew, At: time.Now(),
+		}}))
+	}
+	run.add(task.PhaseChanged, verified(phase.Verdict{Round: 1, Changed: true}))
+	run.add(task.PhaseChanged, verified(phase.Verdict{Round: 2, Passed: true, Changed: true, Tests: []phase.TestOutcome{{Command: "go test ./...", Compared: true, Passed: true, Counted: true, Ran: 12, Milliseconds: 3000}}}))
 	h.needed(t)
 	about := h.review(t, "root", paper)
 	thread, err := h.pages.Reviews.AddThread(t.Context(), "root", about.ID, "en")

@@ -130,7 +130,7 @@ func TestTaskPageShowsTheJournal(t *testing.T) {
 			t.Errorf("the page does not show %s: %q is missing", what, text)
 		}
 	}
-	if strings.Count(page, `data-call="c1"`) != 1 {
+	if strings.Count(page, `data-call="1/c1"`) != 1 {
 		t.Error("the beginning of a call that has ended is shown too")
 	}
 	if strings.Contains(page, "style=") || strings.Contains(page, "<script>") {

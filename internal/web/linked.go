@@ -126,7 +126,7 @@ func (p *Pages) checkAccount(r *http.Request, of task.Forge, token string) (link
 		return linkedAccount{}, task.Errorf(task.Invalid, "the token is empty")
 	case len(token) > maxLinkedToken:
 		return linkedAccount{}, task.Errorf(task.TooLarge, "the token has %d bytes; %d are allowed", len(token), maxLinkedToken)
-	case !overTLS(r) && !fromHere(r):
+	case !private(r):
 		return linkedAccount{}, task.Errorf(task.Forbidden, "a token is not taken over a connection that others can read").
 			WithHint("open the page with https")
 	}
@@ -134,10 +134,25 @@ func (p *Pages) checkAccount(r *http.Request, of task.Forge, token string) (link
 	return linkedAccount{Login: login, Token: token}, err
 }
 
-// fromHere reports whether a request comes from this machine.
-func fromHere(r *http.Request) bool {
+// private reports whether nobody can read a request on its way: it came over TLS, or from this machine.
+// One that a proxy has passed on comes from the proxy, which may be on this machine, so that it counts
+// how the browser speaks to the proxy.
+func private(r *http.Request) bool {
+	if passedOn(r) {
+		return strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+	}
 	address := net.ParseIP(addressOf(r))
-	return address != nil && address.IsLoopback()
+	return r.TLS != nil || address != nil && address.IsLoopback()
+}
+
+// passedOn reports whether a proxy has passed the request on.
+func passedOn(r *http.Request) bool {
+	for name := range r.Header {
+		if strings.HasPrefix(name, "X-Forwarded-") || name == "Forwarded" || name == "Via" || name == "X-Real-Ip" {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *Pages) unlinkAccount(w http.ResponseWriter, r *http.Request, v visit) {

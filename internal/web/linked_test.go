@@ -98,20 +98,32 @@ func TestTokensOnlyOverSafeConnections(t *testing.T) {
 	must(t, err)
 	session := h.visitor(t, "alice").client.Jar.Cookies(address)
 	for _, from := range []struct {
-		address, proto string
-		want           int
-	}{{"192.0.2.7:1234", "http", http.StatusForbidden}, {"192.0.2.7:1234", "https", http.StatusSeeOther}, {"[::1]:1234", "http", http.StatusSeeOther}} {
+		address, header, proto string
+		want                   int
+	}{
+		{"192.0.2.7:1234", "X-Forwarded-Proto", "http", http.StatusForbidden},
+		{"192.0.2.7:1234", "X-Forwarded-Proto", "https", http.StatusSeeOther},
+		{"192.0.2.7:1234", "", "", http.StatusForbidden},
+		// A proxy is usually on the same machine.
+		{"[::1]:1234", "X-Forwarded-Proto", "http", http.StatusForbidden},
+		{"127.0.0.1:1234", "X-Forwarded-For", "192.0.2.7", http.StatusForbidden},
+		{"127.0.0.1:1234", "Forwarded", "for=192.0.2.7;proto=http", http.StatusForbidden},
+		{"[::1]:1234", "X-Forwarded-Proto", "https", http.StatusSeeOther},
+		{"[::1]:1234", "", "", http.StatusSeeOther},
+	} {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/tasks/"+string(of.ID)+"/account", strings.NewReader("token=good"))
 		request.RemoteAddr = from.address
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		request.Header.Set("X-Forwarded-Proto", from.proto)
+		if from.header != "" {
+			request.Header.Set(from.header, from.proto)
+		}
 		for _, cookie := range session {
 			request.AddCookie(cookie)
 		}
 		answer := httptest.NewRecorder()
 		h.pages.ServeHTTP(answer, request)
 		if answer.Code != from.want {
-			t.Errorf("from %s over %s it answers %d, want %d", from.address, from.proto, answer.Code, from.want)
+			t.Errorf("from %s with %s: %s it answers %d, want %d", from.address, from.header, from.proto, answer.Code, from.want)
 		}
 	}
 }

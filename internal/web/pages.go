@@ -139,8 +139,14 @@ func New(options Options) *Pages {
 	return p
 }
 
-// Stop ends the live connections, so that the server need not wait for them.
-func (p *Pages) Stop() { p.stopOnce.Do(p.live.stop) }
+// Stop ends the live connections, so that the server need not wait for them, and what goes on
+// without one.
+func (p *Pages) Stop() {
+	p.stopOnce.Do(func() {
+		p.live.stop()
+		p.changed.stop()
+	})
+}
 
 // ServeHTTP answers one request.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.ServeHTTP(w, r) }

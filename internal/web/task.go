@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/a-h/templ"
 
@@ -25,14 +26,9 @@ type taskStore interface {
 	EventsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
 	EventsBefore(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
 	ReceiptsOf(ctx context.Context, id task.ID) ([]store.Receipt, error)
+	CommentsStart(ctx context.Context, id task.ID) (int64, error)
+	CommentsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.CommentEntry, error)
 }
-
-// journalPage is how many entries of a journal a page has, and olderPage how many
-// more are sent when the reader wants to see what was before.
-const (
-	journalPage = 150
-	olderPage   = 500
-)
 
 // Steering moves tasks on behalf of people. Each method returns when what is wanted
 // is noted; a run that is under way ends a little later. An error says why the
@@ -52,7 +48,6 @@ func (p *Pages) registerTasks(mux *http.ServeMux) {
 	mux.HandleFunc("GET /tasks/{id}", p.page(access.Viewer, p.showTask))
 	mux.HandleFunc("GET /tasks/{id}/journal", p.page(access.Viewer, p.showJournal))
 	mux.HandleFunc("GET /tasks/{id}/entries/{position}", p.page(access.Viewer, p.showEntry))
-	mux.HandleFunc("GET /tasks/{id}/changes", p.page(access.Viewer, p.showFile))
 	mux.HandleFunc("GET /tasks/{id}/live", p.signedIn(access.Viewer, p.followTask))
 	mux.HandleFunc("POST /tasks/{id}/comments", p.act(action{name: "task.comment", role: access.Operator, do: p.sayOnItem}))
 	p.registerLinked(mux)
@@ -89,69 +84,26 @@ func (p *Pages) showTask(r *http.Request, v visit) (templ.Component, error) {
 	if view.tab = query.Get("tab"); !slices.Contains(taskTabs, view.tab) {
 		view.tab = tabConversation
 	}
+	if name := query.Get("file"); view.tab == tabChanges && name != "" {
+		if view.file, err = p.changedFile(ctx, view.Task, view.saved, name); err != nil {
+			return nil, err
+		}
+		if query.Has("part") { // the script asks for the file only
+			return unifiedDiff(v, *view.file), nil
+		}
+	}
 	if err := p.readAround(ctx, v, &view); err != nil {
 		return nil, err
 	}
 	p.readAccount(r, v, &view)
-	if name := query.Get("file"); view.tab == tabChanges && name != "" {
-		if view.file, err = p.changedFile(ctx, view.Task, name); err != nil {
+	view.pickFiles(query.Get("from"))
+	// A script that asks for the parts around the journal has the journal.
+	if view.tab == tabConversation && !query.Has("parts") {
+		if err := p.readConversation(ctx, v, &view, query); err != nil {
 			return nil, err
 		}
-	}
-	newest, err := p.Store.EventsBefore(ctx, view.ID, view.last+1, journalPage)
-	if err != nil {
-		return nil, err
-	}
-	if view.why, err = p.explain(ctx, v, view.Task); err != nil {
-		return nil, err
-	}
-	view.now, view.question = nowOf(view.Task, newest), questionOf(view.Task, newest)
-	if query.Has("parts") || view.tab != tabConversation { // the script asks for what is around the journal
-		return taskPage(v, view), nil
-	}
-	if words := query.Get("q"); words != "" {
-		if view.search, err = p.searchTask(ctx, view.ID, words); err != nil {
-			return nil, err
-		}
-	}
-	if err := p.readConversation(ctx, &view, newest, query.Get("at")); err != nil {
-		return nil, err
 	}
 	return taskPage(v, view), nil
-}
-
-// readConversation reads the entries that the page has: the newest, or those around a position.
-func (p *Pages) readConversation(ctx context.Context, view *taskView, newest []task.Event, at string) error {
-	shown, most := newest, journalPage
-	position, err := strconv.ParseInt(at, 10, 64)
-	if err == nil && position > 0 && len(newest) > 0 && position < newest[0].Position {
-		most = journalPage / 2
-		if shown, err = p.Store.EventsBefore(ctx, view.ID, position, most); err != nil {
-			return err
-		}
-		view.earliest = earliestOf(shown, most)
-		after, err := p.Store.EventsAfter(ctx, view.ID, position-1, most)
-		if err != nil {
-			return err
-		}
-		shown = append(shown, after...)
-	} else {
-		view.earliest = earliestOf(shown, most)
-	}
-	if len(shown) > 0 {
-		view.latest = shown[len(shown)-1].Position
-	}
-	view.entries = entriesOf(view.ID, shown)
-	return nil
-}
-
-// earliestOf is the position of the first of entries, or 1 if there can be none before them. Positions
-// have gaps where old entries were removed.
-func earliestOf(events []task.Event, limit int) int64 {
-	if len(events) < limit {
-		return 1
-	}
-	return events[0].Position
 }
 
 // readAround reads what is known of a task besides its journal.
@@ -162,7 +114,35 @@ func (p *Pages) readAround(ctx context.Context, v visit, view *taskView) (err er
 	if view.receipts, err = p.Store.ReceiptsOf(ctx, view.ID); err != nil {
 		return err
 	}
+	view.receipts = slices.DeleteFunc(view.receipts, func(one store.Receipt) bool { return one.Generation < view.FirstGeneration })
+	if view.why, err = p.explain(ctx, v, view.Task); err != nil {
+		return err
+	}
+	if err := p.readQuestion(ctx, view); err != nil {
+		return err
+	}
+	if err := p.readWaiting(ctx, view); err != nil {
+		return err
+	}
 	return p.readWork(ctx, view)
+}
+
+// readQuestion reads what the run asks, if the task waits for an answer.
+func (p *Pages) readQuestion(ctx context.Context, view *taskView) error {
+	if !view.AwaitsPeople() {
+		return nil
+	}
+	view.why.detail = "" // the card has it
+	if view.AwaitsApproval() {
+		return nil
+	}
+	if view.question = view.Detail; view.question != "" {
+		return nil
+	}
+	// Tasks that were paused by earlier versions do not have it.
+	newest, err := p.Store.EventsBefore(ctx, view.ID, view.last+1, journalPage)
+	view.question = questionOf(newest)
+	return err
 }
 
 // readItem reads the item on the board and the pull requests about it, as far as the reader may see
@@ -190,45 +170,6 @@ func (p *Pages) readItem(ctx context.Context, v visit, view *taskView) error {
 	return err
 }
 
-// showJournal is a piece of the journal that comes before what is on the page.
-func (p *Pages) showJournal(r *http.Request, v visit) (templ.Component, error) {
-	before, err := strconv.ParseInt(r.URL.Query().Get("before"), 10, 64)
-	if err != nil || before < 1 {
-		return nil, task.Errorf(task.Invalid, "before is not a position")
-	}
-	id := task.ID(r.PathValue("id"))
-	events, err := p.Store.EventsBefore(r.Context(), id, before, olderPage)
-	if err != nil {
-		return nil, err
-	}
-	return journalEntries(v, entriesOf(id, events), earliestOf(events, olderPage)), nil
-}
-
-// showEntry is one entry whole: as a page, or as a part of one.
-func (p *Pages) showEntry(r *http.Request, v visit) (templ.Component, error) {
-	position, err := strconv.ParseInt(r.PathValue("position"), 10, 64)
-	if err != nil || position < 1 {
-		return nil, task.Errorf(task.NotFound, "there is no such entry")
-	}
-	of, err := p.Store.Task(r.Context(), task.ID(r.PathValue("id")))
-	if err != nil {
-		return nil, err
-	}
-	events, err := p.Store.EventsAfter(r.Context(), of.ID, position-1, 1)
-	if err != nil {
-		return nil, err
-	}
-	if len(events) == 0 || events[0].Position != position {
-		return nil, task.Errorf(task.NotFound, "there is no entry %d", position).WithHint("entries are removed when they are old")
-	}
-	entry := newEntryView(of.ID, journal.Read(events[0]))
-	entry.away, entry.open = false, true
-	if r.URL.Query().Has("part") {
-		return entryPart(v, entry), nil
-	}
-	return entryPage(v, of, entry), nil
-}
-
 // live is an entry of the journal on its way to a page.
 type live struct {
 	Kind   string `json:"kind"`
@@ -247,42 +188,79 @@ func (p *Pages) followTask(w http.ResponseWriter, r *http.Request, v visit) {
 		p.fail(w, r, v, err)
 		return
 	}
-	see := func(ctx context.Context) (string, error) {
-		last, err := p.Store.LastPosition(ctx, id)
-		return strconv.FormatInt(last, 10), err
-	}
-	p.listen(w, r, "task "+string(id), see, p.wakeOf(id), func(to stream, last, _ string) (string, error) {
-		position, err := strconv.ParseInt(last, 10, 64)
+	p.listen(w, r, "task "+string(id), p.seeTask(id), p.wakeOf(id), func(to stream, last, revision string) (string, error) {
+		seen, heard, _ := strings.Cut(last, "-")
+		position, err := strconv.ParseInt(seen, 10, 64)
 		if err != nil {
 			position = 0
 		}
-		for {
-			events, err := p.Store.EventsAfter(r.Context(), id, position, journalPage)
-			if err != nil || len(events) == 0 {
-				return strconv.FormatInt(position, 10), err
-			}
-			for _, event := range events {
-				v.now = p.Now()
-				if err := p.sendEntry(r.Context(), v, to, event); err != nil {
-					return "", err
-				}
-				position = event.Position
+		_, comments, _ := strings.Cut(revision, "-")
+		if heard != "" && heard != comments {
+			if err := to.send("comments", seenID(position, comments), "{}"); err != nil {
+				return "", err
 			}
 		}
+		position, err = p.sendEntries(r.Context(), v, to, id, position, comments)
+		return seenID(position, comments), err
 	})
 }
 
-func (p *Pages) sendEntry(ctx context.Context, v visit, to stream, event task.Event) error {
+// sendEntries sends the entries after a position, and returns that of the last one.
+func (p *Pages) sendEntries(ctx context.Context, v visit, to stream, id task.ID, position int64, comments string) (int64, error) {
+	for {
+		events, err := p.Store.EventsAfter(ctx, id, position, journalPage)
+		if err != nil || len(events) == 0 {
+			return position, err
+		}
+		for _, event := range events {
+			v.now = p.Now()
+			if err := p.sendEntry(ctx, v, to, event, comments); err != nil {
+				return position, err
+			}
+			position = event.Position
+		}
+	}
+}
+
+// seeTask says how long the journal of a task is, and how much people have written on its item. It is
+// for one goroutine.
+func (p *Pages) seeTask(id task.ID) look {
+	comments := int64(0)
+	return func(ctx context.Context) (string, error) {
+		last, err := p.Store.LastPosition(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		for {
+			more, err := p.Store.CommentsAfter(ctx, id, comments, mostWaiting)
+			if err != nil {
+				return "", err
+			}
+			if len(more) == 0 {
+				return fmt.Sprintf("%d-%d", last, comments), nil
+			}
+			comments = more[len(more)-1].Position
+		}
+	}
+}
+
+// seenID names what a page has seen: the journal up to a position, and the comments up to another.
+func seenID(position int64, comments string) string {
+	return strconv.FormatInt(position, 10) + "-" + comments
+}
+
+func (p *Pages) sendEntry(ctx context.Context, v visit, to stream, event task.Event, comments string) error {
 	entry := journal.Read(event)
-	sent := live{Kind: string(entry.Kind), Call: entry.CallID(), Output: entry.IsOutput()}
+	sent := live{Kind: string(entry.Kind), Call: entry.CallKey(), Output: entry.IsOutput()}
 	if !entry.Empty() && entry.Kind != task.ModelUsed {
-		html, err := renderText(ctx, entryCard(v, newEntryView(event.Task, entry)))
+		// What is sent has just happened: no call in it is over.
+		html, err := renderText(ctx, entryCard(v, newEntryView(task.Task{ID: event.Task, State: task.Running, Generation: event.Generation}, entry)))
 		if err != nil {
 			return err
 		}
 		sent.HTML = html
 	}
-	if activity, says := entry.Activity(); says {
+	if activity, says := entry.Activity(); says && !entry.IsOutput() { // the line says already what runs
 		html := ""
 		if now := newNow(entry, activity); now != nil {
 			var err error
@@ -296,7 +274,7 @@ func (p *Pages) sendEntry(ctx context.Context, v visit, to stream, event task.Ev
 	if err != nil {
 		return fmt.Errorf("write an entry: %w", err)
 	}
-	return to.send("entry", strconv.FormatInt(entry.Position, 10), string(data))
+	return to.send("entry", seenID(entry.Position, comments), string(data))
 }
 
 func renderText(ctx context.Context, component templ.Component) (string, error) {

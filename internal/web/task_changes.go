@@ -2,12 +2,11 @@ package web
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"time"
 
 	"github.com/a-h/templ"
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
@@ -19,8 +18,8 @@ import (
 type Work interface {
 	// Changes are the files that a task has changed so far. It fails with NotFound if nothing was saved.
 	Changes(ctx context.Context, t task.Task) (Changes, error)
-	// FileDiff is what a task has changed in a file so far, as git writes it, so many bytes at most.
-	FileDiff(ctx context.Context, t task.Task, file ChangedFile, most int) (string, error)
+	// FileDiff is what is different in a file of changes, as git writes it, so many bytes at most.
+	FileDiff(ctx context.Context, t task.Task, between Changes, file ChangedFile, most int) (string, error)
 	// Pulls are the pull requests that the runs of a task have opened since it was assigned.
 	Pulls(ctx context.Context, t task.Task) ([]OpenedPull, error)
 }
@@ -33,9 +32,12 @@ type OpenedPull struct {
 
 // Changes is what a task has changed, against what it began with.
 type Changes struct {
-	Base, Head string // commits
+	Base, Head string // what is compared; the head is a commit
 	Files      []ChangedFile
 	More       bool // there are more files than are named
+
+	count          int   // of all files
+	added, removed int64 // the lines that they have more and less
 }
 
 // ChangedFile is a file that a task has changed.
@@ -46,6 +48,7 @@ type ChangedFile struct {
 	Added   int64
 	Removed int64
 	Binary  bool
+	Version string // names what the file was and is; it changes with either
 }
 
 // note is what is special about the file, as a key of the texts.
@@ -56,21 +59,74 @@ func (f ChangedFile) note() string {
 	return map[string]string{"added": "diff.added", "deleted": "diff.deleted", "renamed": "diff.renamed"}[f.Kind]
 }
 
-// sums are the lines that all files together have more and less.
-func (c Changes) sums() (added, removed int64) {
+const (
+	// mostFiles is how many changed files are kept of a task, and mostNames how many bytes their names
+	// have together.
+	mostFiles = 1000
+	mostNames = 256 << 10
+	// filesAtOnce is how many of them a page names, and filesRoom in about how many bytes.
+	filesAtOnce = 300
+	filesRoom   = 200 << 10
+	// maxFileDiff is how many bytes of the diff of a file are read, maxFileRows how many lines of it
+	// are shown, and fileRoom in about how many bytes.
+	maxFileDiff = 128 << 10
+	maxFileRows = 1500
+	fileRoom    = 220 << 10
+	// waitForChanges is how long the page of the changes waits for them, and waitForResult how long
+	// the others do, which only name them.
+	waitForChanges = 20 * time.Second
+	waitForResult  = time.Second
+)
+
+// bounded are the changes with as many files as are kept. The sums are of all.
+func (c Changes) bounded() Changes {
+	c.count = len(c.Files)
 	for _, file := range c.Files {
-		added += file.Added
-		removed += file.Removed
+		c.added += file.Added
+		c.removed += file.Removed
 	}
-	return added, removed
+	names := 0
+	for i, file := range c.Files {
+		if names += len(file.Path) + len(file.Before); i == mostFiles || names > mostNames {
+			c.Files, c.More = slices.Clone(c.Files[:i]), true
+			break
+		}
+	}
+	return c
 }
 
-const (
-	// mostFiles is how many changed files a page names.
-	mostFiles = 1000
-	// maxFileDiff is how many bytes of the diff of a file are shown.
-	maxFileDiff = 128 << 10
-)
+// filesPage are the files that a page names, and where the pages around it begin.
+type filesPage struct {
+	files          []ChangedFile
+	from, previous int
+	next           int // 0 if there is none
+}
+
+// pickFiles picks the files that the page names: those from a number on, or the one that the reader
+// has opened.
+func (t *taskView) pickFiles(from string) {
+	if t.changes == nil {
+		return
+	}
+	if t.file != nil {
+		t.files.files = slices.DeleteFunc(slices.Clone(t.changes.Files), func(f ChangedFile) bool { return f.Path != t.file.name })
+		return
+	}
+	begin, err := strconv.Atoi(from)
+	if err != nil || begin < 0 || begin >= len(t.changes.Files) {
+		begin = 0
+	}
+	t.files.from, t.files.previous = begin, max(0, begin-filesAtOnce)
+	space := filesRoom
+	for i, file := range t.changes.Files[begin:] {
+		space -= 350 + 3*len(templ.EscapeString(file.Path)) + len(url.QueryEscape(file.Path))
+		if i == filesAtOnce || space < 0 && i > 0 {
+			t.files.next = begin + i
+			return
+		}
+		t.files.files = t.changes.Files[begin : begin+i+1]
+	}
+}
 
 // readWork reads what the task has come to. That the repository cannot be read now is not the end of
 // the page.
@@ -84,99 +140,64 @@ func (p *Pages) readWork(ctx context.Context, view *taskView) (err error) {
 	if view.saved == "" {
 		return nil
 	}
-	changes, err := p.changesOf(ctx, view.Task, view.saved)
+	wait := waitForResult
+	if view.tab == tabChanges {
+		wait = waitForChanges
+	}
+	changes, err := p.changesOf(ctx, view.Task, view.saved, wait)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		if task.CodeOf(err) != task.NotFound {
-			p.Log.WarnContext(ctx, "the changes of a task cannot be read", "task", view.ID, "error", err)
-		}
+		view.unread = task.CodeOf(err) != task.NotFound
 		return nil
-	}
-	if len(changes.Files) > mostFiles {
-		changes.Files, changes.More = changes.Files[:mostFiles], true
 	}
 	view.changes = &changes
 	return nil
 }
 
-// changesOf are the changes of a task as it was saved last. Many may look at the same page, and it is
-// made anew with every answer of the model, so they are kept until more is saved.
-func (p *Pages) changesOf(ctx context.Context, of task.Task, saved string) (Changes, error) {
-	if known, found := p.changed.get(of.ID, saved); found {
-		return known, nil
+// changesOf are the changes of a task as it was saved last. Who does not want to wait long is given
+// those before.
+func (p *Pages) changesOf(ctx context.Context, of task.Task, saved string, wait time.Duration) (Changes, error) {
+	kept := p.changed.find(ctx, of.ID, saved, func(ctx context.Context) (Changes, error) {
+		changes, err := p.Work.Changes(ctx, of)
+		if err != nil && ctx.Err() == nil && task.CodeOf(err) != task.NotFound {
+			p.Log.WarnContext(ctx, "the changes of a task cannot be read", "task", of.ID, "error", err)
+		}
+		return changes.bounded(), err
+	})
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-kept.known:
+		return kept.changes, kept.err
+	case <-ctx.Done():
+		return Changes{}, ctx.Err()
+	case <-timer.C:
+		if kept.before != nil {
+			return *kept.before, nil
+		}
+		return Changes{}, task.Errorf(task.Unavailable, "the changes are still being read")
 	}
-	changes, err := p.Work.Changes(ctx, of)
-	if err == nil {
-		p.changed.set(of.ID, saved, changes)
-	}
-	return changes, err
 }
 
-// mostKept is of how many tasks the changes are kept.
-const mostKept = 100
-
-// keptChanges are the changes of tasks that somebody looks at. The zero value is empty.
-type keptChanges struct {
-	mutex sync.Mutex
-	of    map[task.ID]keptChange
-}
-
-type keptChange struct {
-	saved   string
-	changes Changes
-}
-
-func (k *keptChanges) get(id task.ID, saved string) (Changes, bool) {
-	k.mutex.Lock()
-	defer k.mutex.Unlock()
-	kept, found := k.of[id]
-	return kept.changes, found && kept.saved == saved
-}
-
-func (k *keptChanges) set(id task.ID, saved string, changes Changes) {
-	k.mutex.Lock()
-	defer k.mutex.Unlock()
-	if len(k.of) >= mostKept {
-		clear(k.of)
-	}
-	if k.of == nil {
-		k.of = make(map[task.ID]keptChange)
-	}
-	k.of[id] = keptChange{saved, changes}
-}
-
-// filePath is where the diff of a file is fetched.
-func (t *taskView) filePath(name string) string {
-	return t.path() + "/changes?file=" + url.QueryEscape(name)
-}
-
-// filePage is the page with the diff of a file, for browsers without scripts.
+// filePage is the page with the diff of a file, and of the part of it that a script fetches.
 func (t *taskView) filePage(name string) string {
 	return t.tabPath(tabChanges) + "&file=" + url.QueryEscape(name)
 }
 
-// showFile is the diff of one file, as a part of the page.
-func (p *Pages) showFile(r *http.Request, v visit) (templ.Component, error) {
-	of, err := p.Store.Task(r.Context(), task.ID(r.PathValue("id")))
-	if err != nil {
-		return nil, err
-	}
-	file, err := p.changedFile(r.Context(), of, r.URL.Query().Get("file"))
-	if err != nil {
-		return nil, err
-	}
-	return unifiedDiff(v, *file), nil
+// filesFrom is the page with the files from a number on.
+func (t *taskView) filesFrom(number int) string {
+	return t.tabPath(tabChanges) + "&from=" + strconv.Itoa(number)
 }
 
 // changedFile reads what a task has changed in a file.
-func (p *Pages) changedFile(ctx context.Context, of task.Task, name string) (*taskFile, error) {
+func (p *Pages) changedFile(ctx context.Context, of task.Task, saved, name string) (*taskFile, error) {
 	gone := task.Errorf(task.NotFound, "the task has not changed that file")
-	if p.Work == nil {
+	if p.Work == nil || saved == "" {
 		return nil, gone
 	}
-	changes, err := p.Work.Changes(ctx, of)
+	changes, err := p.changesOf(ctx, of, saved, waitForChanges)
 	if err != nil {
 		return nil, err
 	}
@@ -184,12 +205,12 @@ func (p *Pages) changedFile(ctx context.Context, of task.Task, name string) (*ta
 	if at < 0 {
 		return nil, gone
 	}
-	patch, err := p.Work.FileDiff(ctx, of, changes.Files[at], maxFileDiff)
+	patch, err := p.Work.FileDiff(ctx, of, changes, changes.Files[at], maxFileDiff)
 	if err != nil {
 		return nil, err
 	}
 	view := newTaskFile(patch)
-	view.name, view.note, view.cut = name, changes.Files[at].note(), len(patch) >= maxFileDiff
+	view.name, view.note, view.cut = name, changes.Files[at].note(), view.cut || len(patch) >= maxFileDiff
 	return view, nil
 }
 
@@ -209,7 +230,22 @@ func newTaskFile(patch string) *taskFile {
 	if err != nil || len(files) != 1 {
 		return &taskFile{raw: patch}
 	}
-	return &taskFile{lines: unified(fileOf(files[0]).rows)}
+	lines := unified(fileOf(files[0]).rows)
+	fitting := fittingLines(lines)
+	return &taskFile{lines: lines[:fitting], cut: fitting < len(lines)}
+}
+
+// fittingLines is how many lines of a diff there is room for on a page. A row of the table has about as
+// many bytes besides its text as are counted.
+func fittingLines(lines []unifiedLine) int {
+	const row = 100
+	space := fileRoom
+	for i, line := range lines {
+		if space -= row + len(templ.EscapeString(line.text)) + len(templ.EscapeString(line.hunk)); i == maxFileRows || space < 0 {
+			return i
+		}
+	}
+	return len(lines)
 }
 
 // unifiedLine is a line of a diff in which what was removed stands above what came in its place.

@@ -2,13 +2,32 @@ package web
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/journal"
 )
 
-// problems are what is wrong with the work besides its tests.
-func (one verdictView) problems() (texts []string) {
+const (
+	// maxVerdict and maxBaselines are how many bytes of HTML the last verification and the tests
+	// before the work have on the page. Longer ones are fetched when they are opened.
+	maxVerdict   = 100 << 10
+	maxBaselines = 70 << 10
+	// mostNamed is how many names of tests or files are shown of many.
+	mostNamed = 200
+	// mostVerdicts is how many verifications are named.
+	mostVerdicts = 30
+)
+
+// newestFirst are the last verifications.
+func newestFirst(all []verdictView) []verdictView {
+	last := slices.Clone(all[max(0, len(all)-mostVerdicts):])
+	slices.Reverse(last)
+	return last
+}
+
+// problemsOf are what is wrong with the work besides its tests.
+func problemsOf(one journal.Verdict) (texts []string) {
 	for _, text := range []string{one.Setup, one.Unrun, one.TooLarge} {
 		if text != "" {
 			texts = append(texts, text)

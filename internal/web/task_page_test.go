@@ -37,8 +37,8 @@ func (m *mirrored) Changes(ctx context.Context, t task.Task) (Changes, error) {
 	return changes, err
 }
 
-func (m *mirrored) FileDiff(ctx context.Context, t task.Task, file ChangedFile, most int) (string, error) {
-	return m.Mirrors.FileDiff(ctx, t.Key, t.ID, mirror.ChangedFile(file), most)
+func (m *mirrored) FileDiff(ctx context.Context, t task.Task, between Changes, file ChangedFile, most int) (string, error) {
+	return m.Mirrors.FileDiff(ctx, t.Key.Repo(), mirror.Changes{Base: between.Base, Head: between.Head}, mirror.ChangedFile(file), most)
 }
 
 func (m *mirrored) Pulls(context.Context, task.Task) ([]OpenedPull, error) { return m.pulls, nil }
@@ -339,21 +339,21 @@ func TestChangesSoFar(t *testing.T) {
 	if strings.Contains(page, "silence") {
 		t.Error("the files are in the page, and not fetched when they are opened")
 	}
-	_, part := vera.get(path + "/changes?file=gate.go")
+	_, part := vera.get(path + "?tab=changes&part&file=gate.go")
 	flat := strings.Join(strings.Fields(part), " ")
 	for _, text := range []string{`<td class="del"> return &#34;squeak&#34;</td>`, `<td class="add"> return &#34;silence&#34;</td>`} {
 		if !strings.Contains(flat, text) {
 			t.Errorf("the diff has no %q:\n%s", text, part)
 		}
 	}
-	if _, part := vera.get(path + "/changes?file=" + url.QueryEscape(odd)); !strings.Contains(part, "&lt;script&gt;") {
+	if _, part := vera.get(path + "?tab=changes&part&file=" + url.QueryEscape(odd)); !strings.Contains(part, "&lt;script&gt;") {
 		t.Errorf("the diff of an odd file is %s", part)
 	}
 	if _, page := vera.get(path + "?tab=changes&file=gate.go"); !strings.Contains(page, "silence") {
 		t.Error("without a script the diff of a file cannot be read")
 	}
-	for _, wrong := range []string{"", "nothing.go", "../../etc/passwd", "--output=x"} {
-		if status, _ := vera.get(path + "/changes?file=" + url.QueryEscape(wrong)); status != http.StatusNotFound {
+	for _, wrong := range []string{"nothing.go", "../../etc/passwd", "--output=x"} {
+		if status, _ := vera.get(path + "?tab=changes&part&file=" + url.QueryEscape(wrong)); status != http.StatusNotFound {
 			t.Errorf("the file %q answers %d", wrong, status)
 		}
 	}
@@ -386,6 +386,13 @@ func TestChecks(t *testing.T) {
 	}}, Judgement: phase.Judgement{Satisfied: true, Assessment: "It does what was **asked**."}}))
 	vera := h.visitor(t, "vera")
 	_, page := vera.get("/tasks/" + string(one.ID) + "?tab=checks")
+	// The details of earlier rounds are fetched when they are opened.
+	fold := regexp.MustCompile(`(?s)Round 1\b.*?href="([^"]*)"`).FindStringSubmatch(page)
+	if fold == nil || strings.Contains(page, "TestHinge") {
+		t.Fatal("the details of the first round are in the page, or nowhere")
+	}
+	_, part := vera.get(fold[1] + "?part=")
+	page += part
 	for _, text := range []string{"Round 1", "Round 2", "TestHinge", "TestGate", "12 tests, 1 failed, 0 skipped", "3.2 s", "what was <strong>asked</strong>", "bubblewrap", "abcdef0123", "--- FAIL: TestHinge", "(1 failing)"} {
 		if !strings.Contains(page, text) {
 			t.Errorf("the checks have no %q", text)
@@ -409,11 +416,11 @@ func TestCost(t *testing.T) {
 		run.add(task.ModelUsed, phase.Entry{Phase: phaseOf, Usage: &phase.Usage{Model: "small", Usage: usage, Cost: 1_500_000}})
 	}
 	_, page := h.visitor(t, "vera").get("/tasks/" + string(one.ID) + "?tab=cost")
-	flat := strings.Join(strings.Fields(page), "")
+	flat := strings.Join(strings.Fields(regexp.MustCompile(` data-label="[^"]*"`).ReplaceAllString(page, "")), "")
 	for _, row := range []string{
-		`<td>Planning</td><tdclass="number">1</td><tdclass="number">1000</td><tdclass="number">25%</td><tdclass="number">10</td><tdclass="number">1.50</td>`,
-		`<td>Execution</td><tdclass="number">1</td><tdclass="number">3000</td><tdclass="number">75%</td><tdclass="number">20</td><tdclass="number">1.50</td>`,
-		`<td>small</td><tdclass="number">2</td><tdclass="number">4000</td><tdclass="number">62%</td><tdclass="number">30</td><tdclass="number">3.00</td>`,
+		`<tdclass="main">Planning</td><tdclass="number">1</td><tdclass="number">1000</td><tdclass="number">25%</td><tdclass="number">10</td><tdclass="number">1.50</td>`,
+		`<tdclass="main">Execution</td><tdclass="number">1</td><tdclass="number">3000</td><tdclass="number">75%</td><tdclass="number">20</td><tdclass="number">1.50</td>`,
+		`<tdclass="main">small</td><tdclass="number">2</td><tdclass="number">4000</td><tdclass="number">62%</td><tdclass="number">30</td><tdclass="number">3.00</td>`,
 	} {
 		if !strings.Contains(flat, row) {
 			t.Errorf("the page has no %s", row)
@@ -578,11 +585,20 @@ func TestWatchingARun(t *testing.T) {
 	if get[bool](vera, `document.querySelector("#journal").textContent.includes("the end of it")`) {
 		t.Error("a long output is in the page")
 	}
-	vera.Click(`#journal .entry[data-call="c1"] summary`)
+	vera.Click(`#journal .entry[data-call="1/c1"] summary`)
 	vera.Sees("#journal .entry pre.term", "the end of it")
+	run.add(task.ToolCalled, phase.Entry{Phase: task.Execution, Call: &llm.Call{ID: "c1", Name: "run", Arguments: `{"command":"make"}`}}) // a name that comes again
+	vera.Sees("#journal .entry .fact", "is running")
+	if get[int](vera, `document.querySelectorAll('#journal .entry[data-call="1/c1"]').length`) != 2 {
+		t.Error("a call takes the place of an earlier one of the same name")
+	}
 	_, err := h.store.Move(t.Context(), store.Change{Task: one.ID, Generation: one.Generation, Trigger: task.Withdrawn, Reason: task.ReasonStopRequested})
 	must(t, err)
 	vera.Until(`!document.querySelector("[data-now]")`)
+	vera.Sees("#journal .entry .fact", "interrupted")
+	if get[bool](vera, `document.querySelector("#journal .mark.running") !== null`) {
+		t.Error("a call of a run that is over is shown as running")
+	}
 	vera.Sees("#task-head li.stopped", "Execution")
 }
 

@@ -14,10 +14,9 @@ import (
 )
 
 const (
-	// maxInline is how many bytes of one entry a page has, and pageInline of all its entries. What
+	// maxInline is how many bytes the text of an entry has that is in the page; see also pageInline. What
 	// is longer is fetched when somebody opens it, or has a page of its own.
-	maxInline  = 4 << 10
-	pageInline = 120 << 10
+	maxInline = 4 << 10
 	// longestLabel is how many characters the line of a call has.
 	longestLabel = 160
 )
@@ -25,9 +24,10 @@ const (
 // entryView is an entry of the journal as the page shows it.
 type entryView struct {
 	journal.Entry
-	of   task.ID
-	away bool // its text is too long for the page
-	open bool
+	of    task.ID
+	away  bool // its text is too long for the page
+	open  bool
+	whole bool // it is shown alone
 }
 
 // path is where the entry has a page of its own.
@@ -38,31 +38,43 @@ func (e entryView) path() string {
 // anchor is its id in the page.
 func (e entryView) anchor() string { return "e" + strconv.FormatInt(e.Position, 10) }
 
-// entriesOf lays events out for the page of a task. The texts of the newest are in the page.
-func entriesOf(of task.ID, events []task.Event) []entryView {
-	var views []entryView
-	for _, entry := range journal.Shown(events) {
-		if entry.Kind != task.ModelUsed { // which is part of the cost
-			views = append(views, newEntryView(of, entry))
-		}
-	}
-	room := pageInline
-	for i := range slices.Backward(views) {
-		if !views[i].away {
-			room -= views[i].size()
-		}
-		if room < 0 {
-			views[i].away, views[i].open = true, false
-		}
-	}
-	return views
-}
-
-func newEntryView(of task.ID, entry journal.Entry) entryView {
-	view := entryView{Entry: entry, of: of}
-	view.away = view.size() > maxInline
+// newEntryView is an entry of a task. Output that comes while the page is open is added to what is
+// there, and is never too long. A call without a result runs only as long as the run does that made it.
+func newEntryView(of task.Task, entry journal.Entry) entryView {
+	begins := entry.Kind == task.ToolCalled && entry.Result == nil
+	entry.Interrupted = begins && (entry.Interrupted || of.State != task.Running || entry.Generation != of.Generation)
+	view := entryView{Entry: entry, of: of.ID}
+	view.away = view.size() > maxInline && !entry.IsOutput()
 	view.open = !view.away && entry.Kind == task.ToolCalled && (entry.Result == nil || entry.Result.Failed)
 	return view
+}
+
+// commentPart begins the name of a comment among those that a run took up together.
+const commentPart = "comment-"
+
+// commentOf is the text of a comment by its name; empty if there is none.
+func commentOf(entry journal.Entry, part string) string {
+	number, is := strings.CutPrefix(part, commentPart)
+	at, err := strconv.Atoi(number)
+	if !is || err != nil || entry.Signal == nil || at < 0 || at >= len(entry.Signal.Comments) {
+		return ""
+	}
+	return entry.Signal.Comments[at].Body
+}
+
+// over reports whether nothing more comes of a call.
+func (e entryView) over() bool { return e.Result != nil || e.Interrupted }
+
+// ending is the end of what a program wrote, from the beginning of a line on if there is one.
+func ending(output string, most int) string {
+	if len(output) <= most {
+		return output
+	}
+	output = strings.ToValidUTF8(output[len(output)-most:], "")
+	if _, after, is := strings.Cut(output, "\n"); is && after != "" {
+		return after
+	}
+	return output
 }
 
 // size is how many bytes of text the entry has.
@@ -86,6 +98,9 @@ func (e entryView) size() int {
 		for _, comment := range e.Signal.Comments {
 			size += len(comment.Body)
 		}
+	}
+	if e.Plan != nil {
+		size += planSize(*e.Plan)
 	}
 	return size
 }
@@ -325,6 +340,8 @@ func isEdit(call *journal.Call) bool {
 // callMark is how a call ended: running, good or bad.
 func callMark(entry journal.Entry) string {
 	switch {
+	case entry.Interrupted:
+		return "halted"
 	case entry.Result == nil:
 		return "running"
 	case entry.Result.Failed:
@@ -337,7 +354,10 @@ func callMark(entry journal.Entry) string {
 // callFacts say how a call ended: exit code and how long it took.
 func callFacts(v visit, entry journal.Entry) (facts []string) {
 	result := entry.Result
-	if result == nil {
+	switch {
+	case entry.Interrupted:
+		return []string{v.t("row.interrupted")}
+	case result == nil:
 		return []string{v.t("journal.running")}
 	}
 	code, known := result.ExitCode()

@@ -2,6 +2,8 @@ package web
 
 import (
 	"context"
+	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -22,11 +24,11 @@ const (
 	longestFound = 200
 )
 
-// searchView is what was found in a run.
+// searchView is what was found in a run, the newest first.
 type searchView struct {
 	words string
 	found []foundEntry
-	cut   bool // there may be more
+	next  int64 // the position before which was not looked yet; 0 if there is nothing
 }
 
 // foundEntry is an entry that has what was looked for.
@@ -35,38 +37,52 @@ type foundEntry struct {
 	excerpt string
 }
 
-// searchTask looks for entries that have a text, without regard to case.
-func (p *Pages) searchTask(ctx context.Context, id task.ID, words string) (*searchView, error) {
+// searchTask looks for entries that have a text, without regard to case: those before a position, or
+// all for 0.
+func (p *Pages) searchTask(ctx context.Context, id task.ID, words string, before int64) (*searchView, error) {
 	view := &searchView{words: words}
 	wanted := strings.ToLower(strings.TrimSpace(words))
 	if wanted == "" {
 		return view, nil
 	}
-	until := time.Now().Add(longestSearch)
-	for position := int64(0); ; {
-		events, err := p.Store.EventsAfter(ctx, id, position, searchBatch)
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	for until := time.Now().Add(longestSearch); ; {
+		events, err := p.Store.EventsBefore(ctx, id, before, searchBatch)
 		if err != nil || len(events) == 0 {
 			return view, err
 		}
-		for _, event := range events {
-			position = event.Position
-			entry := journal.Read(event)
-			text := searchable(entry)
-			at := strings.Index(strings.ToLower(text), wanted)
-			if at < 0 || entry.Kind == task.ToolCalled && entry.Result == nil {
+		for _, event := range slices.Backward(events) {
+			before = event.Position
+			if !view.look(id, journal.Read(event), wanted) {
 				continue
 			}
-			view.found = append(view.found, foundEntry{entryView{Entry: entry, of: id}, excerptOf(text, at)})
 			if len(view.found) == mostFound {
-				view.cut = true
+				view.next = before
 				return view, nil
 			}
 		}
 		if time.Now().After(until) {
-			view.cut = true
+			view.next = before
 			return view, nil
 		}
 	}
+}
+
+// look looks for a text in an entry. What a call has written is in its end, which is what the page
+// shows of it.
+func (s *searchView) look(id task.ID, entry journal.Entry, wanted string) (found bool) {
+	if entry.OutputKey() != "" || entry.CallKey() != "" && entry.Result == nil {
+		return false
+	}
+	text := searchable(entry)
+	at := strings.Index(strings.ToLower(text), wanted)
+	if at < 0 {
+		return false
+	}
+	s.found = append(s.found, foundEntry{entryView{Entry: entry, of: id}, excerptOf(text, at)})
+	return true
 }
 
 // searchable is what people can see of an entry.
@@ -76,8 +92,12 @@ func searchable(e journal.Entry) string {
 	texts = append(texts, e.Thinking()...)
 	if e.Call != nil {
 		texts = append(texts, e.Call.Name)
-		for _, row := range argumentRows(e.Call.Arguments) {
+		rows := argumentRows(e.Call.Arguments)
+		for _, row := range rows {
 			texts = append(texts, row.value)
+		}
+		if rows == nil {
+			texts = append(texts, e.Call.Arguments)
 		}
 	}
 	if e.Result != nil {

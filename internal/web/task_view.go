@@ -2,7 +2,9 @@ package web
 
 import (
 	"context"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,18 +31,23 @@ type taskView struct {
 	tab      string
 	phases   []phaseView
 	plan     *journal.Plan
+	planAt   int64 // the position of its entry
 	usage    usageView
 	setups   []setupView
 	verdicts []verdictView
+	earlier  []verdictView // of earlier work on the item
 	receipts []store.Receipt
 	ledger   []ledgerRow
 	moves    []journal.Entry
 	pulls    []forge.LinkedPull // that are about the issue of the task
 	opened   []OpenedPull       // that its runs have opened
 	changes  *Changes           // nil if there are none, or if nobody knows
+	unread   bool               // there are changes, which cannot be read now
+	files    filesPage          // those that the page names
 	file     *taskFile          // the one that the reader has opened
 	item     *forge.Item        // nil if it cannot be read here
-	entries  []entryView
+	rows     []string           // entries of the journal as HTML
+	waiting  waitingView        // comments that no run has taken up yet
 	search   *searchView
 	now      *nowView // nil if no run is under way
 	question string   // that the run waits for an answer to
@@ -48,6 +55,7 @@ type taskView struct {
 	latest   int64    // of the last one that is sent
 	last     int64    // of the last one that there is
 	saved    string   // the commit that was saved last
+	taken    int64    // the position of the last comment that was taken up
 	why      explanation
 	steered  bool   // buttons do something
 	speaks   bool   // the reader can write on the item
@@ -70,13 +78,15 @@ type ledgerRow struct {
 // setupView is what environment set-up came to, and when.
 type setupView struct {
 	journal.Setup
-	at time.Time
+	at       time.Time
+	position int64
 }
 
 // verdictView is what a verification came to, and when.
 type verdictView struct {
 	journal.Verdict
-	at time.Time
+	at       time.Time
+	position int64
 }
 
 // nowView is what a run does at this moment.
@@ -94,6 +104,11 @@ func (t *taskView) searched() string {
 		return ""
 	}
 	return t.search.words
+}
+
+// searchPath is where the search goes on before a position.
+func (t *taskView) searchPath(before int64) string {
+	return t.path() + "?q=" + url.QueryEscape(t.searched()) + "&before=" + strconv.FormatInt(before, 10)
 }
 
 // tabPath is where a tab of the page is.
@@ -173,13 +188,22 @@ func (t *taskView) consequence(v visit, button string) string {
 		return v.t("task.approve_sure", t.plan.Revision)
 	case button == "pause" && t.State == task.Queued:
 		return v.t("task.pause_queued")
+	case button == "stop" && t.State == task.Paused:
+		return v.t("task.stop_paused")
 	case button == "stop" && t.State != task.Running:
 		return v.t("task.stop_idle")
-	case button == "retry" && t.State == task.Done:
+	case button == "retry" && t.Type == task.Review:
+		return v.t("task.retry_review")
+	case button == "retry" && t.State == task.Done && t.hasPull():
 		return v.t("task.retry_done")
 	default:
 		return v.t("task." + button + "_sure")
 	}
+}
+
+// hasPull reports whether the work is in a pull request.
+func (t *taskView) hasPull() bool {
+	return t.Key.Kind == task.Pull || len(t.opened)+len(t.pulls) > 0
 }
 
 // speaker is who a comment is by that the reader writes here.
@@ -215,25 +239,45 @@ func (p *Pages) readTask(ctx context.Context, id task.ID) (view taskView, err er
 	return view, nil
 }
 
-// add takes in an entry.
+// add takes in an entry. What earlier assignments came to is other work: of it only what was verified is
+// kept, apart.
 func (t *taskView) add(entry journal.Entry) {
 	switch entry.Kind {
 	case task.StateChanged:
 		t.moves = append(t.moves, entry)
-	case task.PhaseChanged:
-		if verdict, is := entry.Verdict(); is {
-			t.verdicts = append(t.verdicts, verdictView{verdict, entry.At})
-		}
-	case task.Planned:
-		t.plan = entry.Plan
-	case task.Prepared:
-		if entry.Setup != nil {
-			t.setups = append(t.setups, setupView{*entry.Setup, entry.At})
-		}
 	case task.ModelUsed:
 		t.usage.add(entry)
 	case task.SignalTaken:
 		t.addComments(entry)
+	case task.PhaseChanged:
+		t.addVerdict(entry)
+	default:
+		if entry.Generation >= t.FirstGeneration {
+			t.addWork(entry)
+		}
+	}
+}
+
+func (t *taskView) addVerdict(entry journal.Entry) {
+	verdict, is := entry.Verdict()
+	switch view := (verdictView{verdict, entry.At, entry.Position}); {
+	case !is:
+	case entry.Generation < t.FirstGeneration:
+		t.earlier = append(t.earlier, view)
+	default:
+		t.verdicts = append(t.verdicts, view)
+	}
+}
+
+// addWork takes in what the runs since the assignment have come to.
+func (t *taskView) addWork(entry journal.Entry) {
+	switch entry.Kind {
+	case task.Planned:
+		t.plan, t.planAt = entry.Plan, entry.Position
+	case task.Prepared:
+		if entry.Setup != nil {
+			t.setups = append(t.setups, setupView{*entry.Setup, entry.At, entry.Position})
+		}
 	case task.Saved:
 		t.saved = entry.Commit
 	default:
@@ -243,6 +287,9 @@ func (t *taskView) add(entry journal.Entry) {
 func (t *taskView) addComments(entry journal.Entry) {
 	if entry.Signal == nil {
 		return
+	}
+	if entry.Generation >= t.FirstGeneration {
+		t.taken = max(t.taken, entry.Signal.Position)
 	}
 	for _, comment := range entry.Signal.Comments {
 		t.ledger = append(t.ledger, ledgerRow{comment, entry.At})
@@ -306,21 +353,26 @@ func (p *progress) phases() (views []phaseView) {
 	return views
 }
 
-// nowOf is what the run does, by its last entries.
-func nowOf(of task.Task, events []task.Event) *nowView {
+// nowOf is what the run does, by its last entries. Output says only that something runs: what it is
+// stands before it, if that is among them.
+func nowOf(of task.Task, events []task.Event) (now *nowView) {
 	if of.State != task.Running {
 		return nil
 	}
 	for _, event := range slices.Backward(events) {
-		entry := journal.Read(event)
 		if event.Generation != of.Generation {
-			return nil
+			return now
 		}
-		if activity, says := entry.Activity(); says {
+		entry := journal.Read(event)
+		switch activity, says := entry.Activity(); {
+		case !says:
+		case entry.IsOutput():
+			now = newNow(entry, activity)
+		default:
 			return newNow(entry, activity)
 		}
 	}
-	return nil
+	return now
 }
 
 // newNow is what the run does after an entry; nil if it does nothing.
@@ -329,7 +381,7 @@ func newNow(entry journal.Entry, activity journal.Activity) *nowView {
 		return nil
 	}
 	now := nowView{activity: activity, at: entry.At}
-	if entry.Kind == task.ToolCalled && entry.Call != nil && activity == journal.Calling {
+	if entry.Call != nil && activity == journal.Calling {
 		if in := argumentsOf(entry.Call); in.Command != "" && entry.Call.Name != "edit" {
 			now.object = oneLabel(in.Command)
 		} else {
@@ -339,11 +391,8 @@ func newNow(entry journal.Entry, activity journal.Activity) *nowView {
 	return &now
 }
 
-// questionOf is what the run asks, if the task waits for an answer: what people were told last.
-func questionOf(of task.Task, events []task.Event) string {
-	if !of.AwaitsPeople() || of.AwaitsApproval() {
-		return ""
-	}
+// questionOf is what people were asked last, by the last entries.
+func questionOf(events []task.Event) string {
 	for _, event := range slices.Backward(events) {
 		if event.Kind != task.NoteTaken {
 			continue

@@ -107,11 +107,19 @@ func looksLikeDiff(text string) bool {
 	return strings.HasPrefix(text, "diff --git ") || strings.HasPrefix(text, "--- ") && strings.Contains(text, "\n+++ ") || strings.Contains(text, "\n@@ -")
 }
 
+// maxPatchLines is how many lines of a patch are shown: each has some bytes of HTML around it.
+const maxPatchLines = 3000
+
 // patch shows a patch line by line, in colours.
 func patch(text string) templ.Component {
 	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
 		var shown strings.Builder
+		lines := 0
 		for line := range strings.Lines(shortened(escape.ReplaceAllString(text, ""))) {
+			if lines++; lines > maxPatchLines {
+				shown.WriteString("⋯\n")
+				break
+			}
 			class := ""
 			switch {
 			case strings.HasPrefix(line, "+"):

@@ -64,10 +64,13 @@ func (u *usageView) phaseRows(v visit) (rows []usageRow) {
 }
 
 // modelRows are what was used of each model, the dearest first.
-func (u *usageView) modelRows() (rows []usageRow) {
+func (u *usageView) modelRows(v visit) (rows []usageRow) {
 	const most = 50 // an agent names them
 	for name, row := range u.models {
 		row.name = textfmt.Shorten(name, longestLabel)
+		if name == "summary" { // journals of earlier versions do not name the model
+			row.name = v.t("cost.summary")
+		}
 		rows = append(rows, *row)
 	}
 	slices.SortFunc(rows, func(a, b usageRow) int {
@@ -113,8 +116,11 @@ func (u *usageView) costLine() string {
 	}
 	var points []string
 	sum := int64(0)
+	every := 1 + (len(u.calls)-1)/chartWidth // there is no room for more points than it is wide
 	for i, call := range u.calls {
-		sum += call.cost
+		if sum += call.cost; (i+1)%every != 0 && i+1 < len(u.calls) {
+			continue
+		}
 		x := float64(i+1) / float64(len(u.calls)) * chartWidth
 		points = append(points, fmt.Sprintf("%.1f,%.1f", x, chartHeight-float64(sum)/float64(u.total.cost)*(chartHeight-4)))
 	}

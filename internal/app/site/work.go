@@ -31,8 +31,8 @@ func (w work) Changes(ctx context.Context, t task.Task) (web.Changes, error) {
 }
 
 // FileDiff implements [web.Work].
-func (w work) FileDiff(ctx context.Context, t task.Task, file web.ChangedFile, most int) (string, error) {
-	return w.mirrors.FileDiff(ctx, t.Key, t.ID, mirror.ChangedFile(file), most)
+func (w work) FileDiff(ctx context.Context, t task.Task, between web.Changes, file web.ChangedFile, most int) (string, error) {
+	return w.mirrors.FileDiff(ctx, t.Key.Repo(), mirror.Changes{Base: between.Base, Head: between.Head}, mirror.ChangedFile(file), most)
 }
 
 // Pulls implements [web.Work].

@@ -217,9 +217,18 @@ func (s *Store) EventsBefore(ctx context.Context, id task.ID, position int64, li
 	}
 	query, args := limited(`SELECT `+eventColumns+` FROM events
 		WHERE task = ? AND position < ? ORDER BY position DESC`, []any{id, position}, limit)
-	found, err := all(ctx, s, scanEvent, query, args...)
-	slices.Reverse(found)
-	return found, err
+	if limit == 0 {
+		found, err := all(ctx, s, scanEvent, query, args...)
+		slices.Reverse(found)
+		return found, err
+	}
+	var page []task.Event
+	err := s.read(ctx, func(q session) (err error) {
+		page, err = listWhile(ctx, q, scanEvent, fitsInto(store.MaxEventBytes), query, args...)
+		return err
+	})
+	slices.Reverse(page)
+	return orNothing(page, err)
 }
 
 // LastFrom implements store.Events.

@@ -138,6 +138,15 @@ func pageEndsBySize(t *testing.T, s store.Store) {
 		pages, position = append(pages, len(page)), page[len(page)-1].Position
 	}
 	equal(t, pages, []int{2, 1, 1, 1})
+	pages = nil
+	for position := int64(8); ; { // the other way round
+		page := got[[]task.Event](t)(s.EventsBefore(t.Context(), x.ID, position, 500))
+		if len(page) == 0 {
+			break
+		}
+		pages, position = append(pages, len(page)), page[0].Position
+	}
+	equal(t, pages, []int{1, 1, 2, 3})
 	equal(t, len(got[[]task.Event](t)(s.EventsAfter(t.Context(), x.ID, 2, 0))), 5)
 }
 

@@ -78,6 +78,7 @@ function listen(path, since, events) {
 // Parts of a page are replaced when they differ from what the server sent last.
 // One in which the reader is typing is left alone.
 const sent = new Map();
+const merges = new Map(); // functions that bring a part up to date in another way, by its id
 for (const part of document.querySelectorAll("[data-part]")) sent.set(part.id, part.outerHTML);
 let asking = null;
 async function refresh(address) {
@@ -114,6 +115,11 @@ function replaceParts(html) {
     const text = fresh.outerHTML;
     if (!stale || sent.get(fresh.id) === text || busy(stale)) continue;
     sent.set(fresh.id, text);
+    const merge = merges.get(fresh.id);
+    if (merge) {
+      merge(stale, fresh);
+      continue;
+    }
     keepOpen(stale, fresh);
     stale.replaceWith(fresh);
     localTimes(fresh);
@@ -151,7 +157,7 @@ if (watched) {
 
 // The page of a task has a script of its own.
 const ofTask = document.querySelector("[data-task]");
-if (ofTask) import(ofTask.dataset.script).then((script) => script.start(ofTask, { listen, refresh, localTimes }));
+if (ofTask) import(ofTask.dataset.script).then((script) => script.start(ofTask, { listen, refresh, localTimes, merges }));
 
 // What the scripts of single pages use too.
 globalThis.toryo = { localTimes };

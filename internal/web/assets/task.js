@@ -1,7 +1,7 @@
 // Makes the page of a task live: the journal grows, times pass, and what is long is fetched when it is
 // opened. Everything can be read without it.
 
-export function start(task, { listen, refresh, localTimes }) {
+export function start(task, { listen, refresh, localTimes, merges }) {
   const path = task.dataset.task;
   const journal = document.querySelector("[data-journal]");
 
@@ -15,18 +15,20 @@ export function start(task, { listen, refresh, localTimes }) {
   countSeconds();
   setInterval(countSeconds, 1000);
 
-  // What is too long for the page is fetched when it is opened.
-  async function load(place) {
+  // What is too long for the page is fetched when it is opened: the part that its place names of what
+  // its link leads to. It takes the place of that, or of what is there now.
+  async function load(place, stale = () => place) {
     if (place.dataset.loading) return;
     place.dataset.loading = "true";
     try {
-      const address = place.dataset.load;
-      const answer = await fetch(`${address}${address.includes("?") ? "&" : "?"}part`, { headers: { Accept: "text/html" } });
+      const address = new URL(place.querySelector("a").href);
+      address.searchParams.set("part", place.dataset.load);
+      const answer = await fetch(address, { headers: { Accept: "text/html" } });
       if (!answer.ok || answer.redirected) return;
       const made = document.createElement("div");
       made.innerHTML = await answer.text();
       localTimes(made);
-      place.replaceWith(made);
+      stale()?.replaceWith(made);
     } catch {
       // The link is still there.
     } finally {
@@ -40,6 +42,35 @@ export function start(task, { listen, refresh, localTimes }) {
     }
   }, true);
 
+  // When more was saved, files that are as they were stay as they are on the page, with the focus and
+  // where they are scrolled to; of others the old diff stays until the new one is there.
+  function mergeFiles(stale, fresh) {
+    const files = (part) => [...part.querySelectorAll(":scope > .file")];
+    if (files(stale).length === 0 || files(fresh).length === 0) return stale.replaceWith(fresh);
+    const named = new Set(files(fresh).map((file) => file.dataset.file));
+    const known = new Map(files(stale).map((file) => [file.dataset.file, file]));
+    for (const other of [...stale.childNodes]) if (!named.has(other.dataset?.file)) other.remove();
+    let place = stale.firstChild; // before which everything is as it should be
+    for (const next of [...fresh.children]) {
+      const file = known.get(next.dataset.file);
+      if (file) mergeFile(file, next);
+      if (file && file === place) place = place.nextSibling;
+      else stale.insertBefore(file ?? next, place);
+    }
+  }
+  function mergeFile(file, next) {
+    if (file.dataset.version === next.dataset.version) return;
+    file.dataset.version = next.dataset.version;
+    file.querySelector(":scope > summary").innerHTML = next.querySelector(":scope > summary").innerHTML;
+    const version = file.dataset.version;
+    const place = next.querySelector(":scope > .load");
+    if (!place) return file.replaceChildren(...next.childNodes); // the page has the diff in it
+    if (file.lastElementChild.matches(".load, summary")) return;
+    if (file.open) load(place, () => file.dataset.version === version ? file.lastElementChild : null);
+    else file.lastElementChild.replaceWith(place);
+  }
+  merges.set("changes", mergeFiles);
+
   // What is around the journal is fetched anew when an entry says that it has changed.
   const around = ["state", "phase", "plan", "receipt", "signal", "usage", "saved"];
   let parts = 0;
@@ -51,8 +82,9 @@ export function start(task, { listen, refresh, localTimes }) {
     clearTimeout(parts);
     parts = setTimeout(() => refresh(address), 250);
   }
+  const comments = () => changed("signal");
   if (journal?.dataset.follows === "true") return startJournal();
-  listen(`${path}/live`, task.dataset.last, { entry: (data) => changed(JSON.parse(data).kind) });
+  listen(`${path}/live`, task.dataset.last, { entry: (data) => changed(JSON.parse(data).kind), comments });
 
   // The journal grows at its end, which stays in view until the reader scrolls up;
   // what is older is fetched when the reader gets there.
@@ -106,6 +138,7 @@ export function start(task, { listen, refresh, localTimes }) {
         first.insertAdjacentHTML("beforebegin", text);
         if (first.previousElementSibling.dataset.earliest === "1") journal.querySelector(".older")?.remove();
         localTimes(first.previousElementSibling);
+        dropEnded(first.previousElementSibling);
         if (!following) journal.scrollTop += journal.scrollHeight - height;
       } catch {
         // It is tried again at the next scroll.
@@ -114,23 +147,47 @@ export function start(task, { listen, refresh, localTimes }) {
       }
     }
 
+    // Of a call that ends in what was there already, the end has all that there was before.
+    function dropEnded(piece) {
+      for (const row of piece.querySelectorAll('.entry-tool[data-ended="false"], .entry.output')) {
+        const call = row.dataset.call || row.dataset.of;
+        if (!call) continue;
+        const later = [...journal.querySelectorAll(`.entry-tool[data-call="${CSS.escape(call)}"]`)]
+          .find((other) => row.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING);
+        if (later?.dataset.ended === "true") row.remove();
+      }
+    }
+
     // Output that goes on is added to what is there.
     const longest = 256 * 1024;
     function addOutput(list, html) {
-      const last = list.lastElementChild?.matches(".entry.output") ? list.lastElementChild.querySelector("pre") : null;
+      const output = ".what > details > pre";
+      const entry = list.lastElementChild?.matches(".entry.output") ? list.lastElementChild : null;
+      const last = entry?.querySelector(output);
       if (!last || last.textContent.length > longest) return false;
       const made = document.createElement("template");
       made.innerHTML = html;
-      const more = made.content.querySelector("pre");
-      if (!more) return false;
+      const more = made.content.querySelector(output);
+      if (!more || made.content.firstElementChild.dataset.of !== entry.dataset.of) return false;
       last.append(...more.childNodes);
       last.scrollTop = last.scrollHeight;
       return true;
     }
 
+    // A call that has not ended when the run does was interrupted.
+    function interrupt() {
+      for (const call of journal.querySelectorAll('.entry-tool[data-ended="false"]')) {
+        call.dataset.ended = "true";
+        call.querySelector(".mark.running")?.classList.remove("running");
+        const fact = call.querySelector(".fact");
+        if (fact) fact.textContent = journal.dataset.interrupted;
+      }
+    }
+
     function add(data) {
       const entry = JSON.parse(data);
       if (left()) following = false;
+      if (entry.kind === "state") interrupt();
       if (entry.html) {
         const list = [...journal.querySelectorAll(".steps > ol")].at(-1);
         if (entry.call) {
@@ -160,6 +217,6 @@ export function start(task, { listen, refresh, localTimes }) {
     if (wanted) wanted.scrollIntoView({ block: "center" });
     else toEnd();
     top = journal.scrollTop;
-    listen(`${path}/live`, task.dataset.last, { entry: add });
+    listen(`${path}/live`, task.dataset.last, { entry: add, comments });
   }
 }
