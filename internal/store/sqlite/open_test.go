@@ -255,7 +255,7 @@ func TestOpenTogether(t *testing.T) {
 	all.Wait()
 	s := opened(t, path)
 	defer closed(t, s)
-	questions, err := s.ListQuestions(t.Context())
+	questions, err := s.ListQuestions(t.Context(), store.QuestionFilter{})
 	if err != nil || len(questions) != 8 {
 		t.Errorf("%d questions: %v", len(questions), err)
 	}
@@ -282,7 +282,7 @@ func TestWaitsForOther(t *testing.T) {
 		_, err := s.AddQuestion(t.Context(), store.Question{})
 		added <- err
 	}()
-	if found, err := s.ListQuestions(t.Context()); err != nil || len(found) != 0 {
+	if found, err := s.ListQuestions(t.Context(), store.QuestionFilter{}); err != nil || len(found) != 0 {
 		t.Errorf("%d questions while another process writes: %v", len(found), err)
 	}
 	if err := tx.Rollback(); err != nil {
