@@ -57,7 +57,9 @@ func giveReviews(t *testing.T, s store.Store) {
 }
 
 func ownersInOtherCase(t *testing.T, s store.Store) {
-	add := func(owner string) string { return got[store.Review](t)(s.AddReview(t.Context(), store.Review{Owner: owner})).ID }
+	add := func(owner string) string {
+		return got[store.Review](t)(s.AddReview(t.Context(), store.Review{Owner: owner})).ID
+	}
 	ofToken, ofOther := add("ALICE"), add("alicia")
 	thread := got[store.Thread](t)(s.AddThread(t.Context(), store.Thread{ReviewID: ofToken, Owner: "ALICE"}))
 	question := got[store.Question](t)(s.AddQuestion(t.Context(), store.Question{Owner: "ALICE", Text: "why?"}))
