@@ -116,9 +116,8 @@ func (s *Service) startJudging(ctx context.Context, record store.Review, model l
 		judging.err = s.finishJudging(ctx, record, model, paper)
 	})
 	if !started {
-		s.endJudging(ctx, record, nil, errStopping)
-		cancel()
-		return nil, errStopping
+		defer cancel()
+		return nil, s.endJudging(ctx, record, nil, errStopping)
 	}
 	return judging, nil
 }
@@ -155,6 +154,9 @@ func (s *Service) endJudging(ctx context.Context, record store.Review, judgement
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWithin)
 	defer cancel()
 	end := store.Review{ID: record.ID, State: store.Judged, Judgement: judgement}
+	if failed == nil {
+		failed = bounded("review", string(judgement), maxText)
+	}
 	if failed == nil {
 		failed = s.Store.SetReviewState(ctx, store.Judging, end, s.Now())
 	}

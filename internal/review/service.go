@@ -238,7 +238,11 @@ func (s *Service) History(ctx context.Context, who, after string, limit int) ([]
 	if err := named(who); err != nil {
 		return nil, err
 	}
-	return s.Store.ListReviews(ctx, store.ReviewFilter{Reader: who, After: after, Limit: limit})
+	found, err := s.Store.ListReviews(ctx, store.ReviewFilter{Reader: who, After: after, Limit: limit})
+	for i, one := range found {
+		found[i] = s.Current(one)
+	}
+	return found, err
 }
 
 // ReviewsOfPull returns the reviews of a pull request, oldest first.
