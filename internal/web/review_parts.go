@@ -190,7 +190,7 @@ func (view *reviewView) layMessages(ctx context.Context, v visit, asked map[stri
 func (view *reviewView) messagePiece(ctx context.Context, v visit, said review.Said) (templ.Component, int, error) {
 	return fit(ctx, said.Content, longestMessage, func(text string, cut bool) templ.Component {
 		said.Content = text
-		return messageCard(v, saidCard{Said: said, cut: cut, drafted: said.ID == view.again || !view.talks(), link: view.sectionLink})
+		return messageCard(v, saidCard{Said: said, cut: cut, drafted: said.ID == view.again || !view.talks() || said.Place != "", link: view.sectionLink})
 	})
 }
 

@@ -273,9 +273,8 @@ function startChat() {
   }
 
   async function lookFor(message) {
-    const address = new URL(chat.action);
-    address.search = `?from=${encodeURIComponent(message.dataset.message)}`;
-    const answer = await fetch(address, { headers: { Accept: "text/html" } });
+    const { thread, message: id } = message.dataset;
+    const answer = await fetch(`/threads/${encodeURIComponent(thread)}/messages?from=${encodeURIComponent(id)}`, { headers: { Accept: "text/html" } });
     if (!answer.ok || answer.redirected || button.disabled) return;
     const atEnd = messages.scrollHeight - messages.scrollTop - messages.clientHeight < 40;
     for (const fresh of parsed(await answer.text())) {
