@@ -24,7 +24,7 @@ func (m judgeModel) Chat(ctx context.Context, _ llm.Request, _ llm.Sink) (llm.Re
 	case err := <-m.gate:
 		return llm.Response{Message: llm.Message{Role: llm.Assistant, Parts: []llm.Part{{Call: &llm.Call{
 			ID: "1", Name: "submit_review", Arguments: `{"overall_review": "Good."}`,
-		}}}}, Stop: llm.StopTools}, err
+		}}}}, Stop: llm.StopCalls}, err
 	case <-ctx.Done():
 		return llm.Response{}, ctx.Err()
 	}

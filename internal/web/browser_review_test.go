@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -104,130 +103,8 @@ func TestNewReview(t *testing.T) {
 	}
 }
 
-// A review that the model makes is in the list from the beginning. Its page says that it is in
-// the making, and shows it when it is there; or says why not, and has it tried again.
-func TestReviewInTheMaking(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, withReviews(t))
-	inner, err := h.pages.Reviews.Model(review.ForReview)
-	must(t, err)
-	gate := make(chan struct{})
-	var model llm.Model = gated{inner, gate}
-	h.pages.Reviews.Model = func(review.Purpose) (llm.Model, error) { return model, nil }
-	alice := h.window(t, "alice")
-	alice.Open("/reviews/new")
-	alice.Fill(`textarea[name=question]`, "How is a gate fixed?")
-	alice.Fill(`textarea[name=answer]`, "Oil the gate.")
-	alice.Click(`#new-review [data-submit]`)
-	alice.Sees("[data-judging]", "The model is assessing the answer.")
-	alice.Sees("#section-1 .text", "Oil the gate.")
-	alice.Accessible("a review in the making")
-	if get[bool](alice, `document.getElementById("chat-form") !== null`) {
-		t.Error("one can talk about a review that is not there")
-	}
-	visitor := h.visitor(t, "alice")
-	if _, list := visitor.get("/reviews"); !strings.Contains(list, "Being assessed") {
-		t.Error("the list does not say so")
-	}
-	close(gate)
-	alice.Sees("main .text", "The model likes it.")
-	alice.Sees("#chat-form [data-submit]", "Send")
-
-	// A failure stands with what was sent.
-	model = failing{inner}
-	_, page := visitor.post("/reviews", url.Values{"question": {"Why?"}, "answer": {"Because of the hinges."}, "judge": {"model"}})
-	h.pages.Reviews.Wait(t.Context())
-	id := regexp.MustCompile(`/reviews/([0-9a-f-]+)/text/state`).FindStringSubmatch(page)
-	if id == nil {
-		id = regexp.MustCompile(`/reviews/([0-9a-f-]+)/judge`).FindStringSubmatch(page)
-	}
-	if id == nil {
-		t.Fatalf("the page is %s", page)
-	}
-	_, page = visitor.get("/reviews/" + id[1])
-	for _, want := range []string{"The assessment failed", "no such model", "Because of the hinges.", "Try again"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page has no %q: %s", want, page)
-		}
-	}
-	model = inner
-	visitor.post("/reviews/"+id[1]+"/judge", nil)
-	h.pages.Reviews.Wait(t.Context())
-	if _, page := visitor.get("/reviews/" + id[1]); !strings.Contains(page, "The model likes it.") {
-		t.Errorf("the page is %s", page)
-	}
-}
-
-// failing is a model that cannot be used.
-type failing struct{ llm.Model }
-
-// Chat implements llm.Model.
-func (failing) Chat(context.Context, llm.Request, llm.Sink) (llm.Response, error) {
-	return llm.Response{}, &llm.Error{Kind: llm.UnknownModel, Provider: "test", Detail: "no such model"}
-}
-
-// When the connection breaks while an answer is on its way, the page waits for the answer and
-// shows it: nothing is asked twice.
-func TestLostConnection(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, withReviews(t))
-	inner, err := h.pages.Reviews.Model(review.ForChat)
-	must(t, err)
-	gate := make(chan struct{})
-	h.pages.Reviews.Model = func(review.Purpose) (llm.Model, error) { return gated{inner, gate}, nil }
-	one := h.review(t, "alice", paper)
-	alice := h.window(t, "alice")
-	alice.Open("/reviews/" + one.ID)
-	alice.Fill(`#chat-form textarea`, "what is there?")
-	alice.Click(`#chat-form [data-submit]`)
-	alice.Sees("#messages .message.user .text", "what is there?")
-	h.web.CloseClientConnections()
-	alice.Until(`document.querySelector("#messages [data-answering]:not([hidden])") !== null`)
-	if get[bool](alice, `document.querySelector("#messages .failure") !== null`) || get[string](alice, `document.querySelector("#chat-form [data-submit]").textContent`) != "Send" {
-		t.Errorf("the page says %s", get[string](alice, `document.getElementById("chat").textContent`))
-	}
-	// What is on the page stays where it is when the answer comes.
-	alice.Run("mark the message", chromedp.Evaluate(`document.querySelector("#messages .message.user").marked = true`, nil))
-	close(gate)
-	alice.Sees("#messages .message.assistant .text", "It is in §2")
-	alice.Until(`document.querySelectorAll("#messages .thinking").length === 0`)
-	if n := get[int](alice, `document.querySelectorAll("#messages .message").length`); n != 2 || !get[bool](alice, `document.querySelector("#messages .message.user").marked === true`) {
-		t.Errorf("%d messages are shown: %s", n, get[string](alice, `document.getElementById("messages").textContent`))
-	}
-}
-
-// What is sent twice under one name, because the connection broke before the page knew, is one
-// message in one conversation.
-func TestMessageThatIsSentTwice(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, withReviews(t))
-	one := h.review(t, "alice", paper)
-	alice := h.visitor(t, "alice")
-	alice.header.Set("Accept", "text/event-stream")
-	form := url.Values{"content": {"what is there?"}, "key": {"0123"}}
-	if _, events := alice.post("/reviews/"+one.ID+"/messages", form); !strings.Contains(events, "event: message") {
-		t.Fatalf("the events are %s", events)
-	}
-	threads, err := h.pages.Reviews.Threads(t.Context(), "alice", one.ID)
-	must(t, err)
-	if _, events := alice.post("/reviews/"+one.ID+"/messages", form); !strings.Contains(events, "event: made") || !strings.Contains(events, threads[0].ID) {
-		t.Errorf("the second time the events are %s", events)
-	}
-	alice.post("/reviews/"+one.ID+"/messages", url.Values{"content": {"what is there?"}, "key": {"4567"}}) // another one
-	threads, err = h.pages.Reviews.Threads(t.Context(), "alice", one.ID)
-	must(t, err)
-	if len(threads) != 2 {
-		t.Errorf("there are %d conversations", len(threads))
-	}
-	for _, thread := range threads {
-		if said, err := h.pages.Reviews.Messages(t.Context(), "alice", thread.ID); err != nil || len(said) != 2 {
-			t.Errorf("a conversation is %+v, %v", said, err)
-		}
-	}
-}
-
 // multipartOf is a form with a file as browsers send it, with the type of its content.
-func multipartOf(t *testing.T, fields map[string]string, file string, content []byte) (body *bytes.Buffer, kind string) {
+func multipartOf(t testing.TB, fields map[string]string, file string, content []byte) (body *bytes.Buffer, kind string) {
 	t.Helper()
 	body = new(bytes.Buffer)
 	form := multipart.NewWriter(body)
@@ -242,6 +119,24 @@ func multipartOf(t *testing.T, fields map[string]string, file string, content []
 	return body, form.FormDataContentType()
 }
 
+// upload sends the form of a new review, with a file, and returns the page that comes back.
+func (v *visitor) upload(fields map[string]string, file string, content []byte) (int, string) {
+	v.t.Helper()
+	t := v.t
+	body, kind := multipartOf(t, fields, file, content)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.house.web.URL+"/reviews", body)
+	must(t, err)
+	request.Header = v.header.Clone()
+	request.Header.Set("Content-Type", kind)
+	answer, err := v.client.Do(request)
+	must(t, err)
+	defer func() { _ = answer.Body.Close() }()
+	var text strings.Builder
+	_, err = readAll(&text, answer)
+	must(t, err)
+	return answer.StatusCode, text.String()
+}
+
 // Without scripts the form comes back with what was in it when something is wrong with it.
 // Files are bounded, and are texts.
 func TestNewReviewWithoutScripts(t *testing.T) {
@@ -251,18 +146,7 @@ func TestNewReviewWithoutScripts(t *testing.T) {
 	fields := map[string]string{"question": "How?", "judge": "json", "judgement": judgementJSON}
 	send := func(who *visitor, fields map[string]string, file string, content []byte) (int, string) {
 		t.Helper()
-		body, kind := multipartOf(t, fields, file, content)
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.web.URL+"/reviews", body)
-		must(t, err)
-		request.Header = who.header.Clone()
-		request.Header.Set("Content-Type", kind)
-		answer, err := who.client.Do(request)
-		must(t, err)
-		defer func() { _ = answer.Body.Close() }()
-		var text strings.Builder
-		_, err = readAll(&text, answer)
-		must(t, err)
-		return answer.StatusCode, text.String()
+		return who.upload(fields, file, content)
 	}
 	if status, page := send(alice, fields, "answer_file", []byte("$$[1] Oil it.")); status != http.StatusOK || !strings.Contains(page, "Made by hand.") || !strings.Contains(page, "Oil it.") {
 		t.Errorf("a review is made with %d %s", status, page)
@@ -496,145 +380,6 @@ func TestWhatIsPutIntoAMessage(t *testing.T) {
 		if _, page := h.visitor(t, "alice").get("/reviews/" + one.ID + "?" + query); !strings.Contains(page, ">"+want+"</textarea>") {
 			t.Errorf("with %s the box has not %q", query, want)
 		}
-	}
-}
-
-// A long answer and a long conversation are shown in parts: the page stays small, and every
-// section can be reached.
-func TestLongReview(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, withReviews(t))
-	var answer strings.Builder
-	for n := 1; n <= 300; n++ {
-		fmt.Fprintf(&answer, "$$[%d] file%d.go\n@@ -1,9 +1,9 @@\n%s", n, n, strings.Repeat("-old < line\n+new < line 日本語の行\n", 20))
-	}
-	one := h.review(t, "alice", answer.String())
-	thread, err := h.pages.Reviews.AddThread(t.Context(), "alice", one.ID, "en")
-	must(t, err)
-	for i := range 30 {
-		h.ask(t, "alice", thread.ID, fmt.Sprintf("question %d. %s", i, strings.Repeat("and more ", 200)))
-	}
-	alice := h.visitor(t, "alice")
-	small := func(path string) string {
-		t.Helper()
-		status, page := alice.get(path)
-		if status != http.StatusOK || len(page) > 300_000 {
-			t.Errorf("%s answers %d with %d bytes", path, status, len(page))
-		}
-		return page
-	}
-	page := small("/reviews/" + one.ID)
-	if !strings.Contains(page, `id="section-1"`) || strings.Contains(page, `id="section-299"`) || strings.Contains(page, "question 5.") || !strings.Contains(page, "question 29.") {
-		t.Error("the first page has not what it should have")
-	}
-	if all := small("/reviews/" + one.ID + "?from=299"); !strings.Contains(all, `id="section-299"`) || strings.Contains(all, `id="section-1"`) {
-		t.Error("the page of section 299 has not what it should have")
-	}
-	// From page to page one sees every message.
-	said := map[string]bool{}
-	earlier := regexp.MustCompile(`href="(\?earlier=[1-9][0-9]*)[^"]*"`)
-	for path := "?"; path != ""; {
-		page := small("/reviews/" + one.ID + path)
-		for _, found := range regexp.MustCompile(`question [0-9]+\.`).FindAllString(page, -1) {
-			said[found] = true
-		}
-		path = ""
-		if link := earlier.FindStringSubmatch(page); link != nil {
-			path = link[1]
-		}
-	}
-	if len(said) != 30 {
-		t.Errorf("%d questions were seen", len(said))
-	}
-	// From page to page one sees every section once, and comes back.
-	seen := 0
-	next := regexp.MustCompile(`href="(\?from=[0-9]+)[^"]*">Next sections`)
-	for path := "?"; ; {
-		page := small("/reviews/" + one.ID + path)
-		seen += strings.Count(page, `id="section-`)
-		link := next.FindStringSubmatch(page)
-		if link == nil {
-			if !strings.Contains(page, "Previous sections") {
-				t.Error("the last page does not lead back")
-			}
-			break
-		}
-		path = link[1]
-	}
-	if seen != 300 {
-		t.Errorf("%d sections were seen", seen)
-	}
-}
-
-// However long the texts of a review are, its page stays small, and each text can be read
-// whole.
-func TestLargeTextsOfAReview(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, withReviews(t))
-	large := func(word string, bytes int) string { return strings.Repeat(word, bytes/len(word)) + "THE END" }
-	remarks := make([]any, 2000)
-	for i := range remarks {
-		remarks[i] = map[string]any{"point": large("**a** <b> ", 300), "paragraph_numbers": []int{1, 2, 3}}
-	}
-	judgement, err := json.Marshal(map[string]any{"overall_review": large("*x* & ", 200<<10), "weaknesses": remarks})
-	must(t, err)
-	alice := h.visitor(t, "alice")
-	for name, answer := range map[string]string{
-		"without sections": large("<&\n", 3<<20),
-		"one section":      "$$[1] " + large("a & b\n\n- c\n", 3<<20),
-		"a diff":           "$$[1] gate.go\n@@ -1 +1 @@\n" + large("+<\n", 3<<20),
-		"two sections":     "$$[1] " + large("§1 ", 500<<10) + "\n$$[2] " + large("x", 500<<10),
-	} {
-		made, err := h.pages.Reviews.AddReviewOf(t.Context(), "alice", store.Question{
-			Text: large("# q\n", 900<<10), PurposeText: large("> p\n", 900<<10), GradingImpressionText: large("<g>", 900<<10),
-		}, store.Review{AnswerText: answer, Judgement: judgement})
-		must(t, err)
-		thread, err := h.pages.Reviews.AddThread(t.Context(), "alice", made.ID, "en")
-		must(t, err)
-		for range 4 {
-			h.ask(t, "alice", thread.ID, large("§1 <q> ", 200<<10))
-		}
-		_, page := alice.get("/reviews/" + made.ID)
-		if len(page) > 300_000 {
-			t.Errorf("%s: the page has %d bytes", name, len(page))
-		}
-		links := regexp.MustCompile(`href="(/(?:reviews|threads)/[^"]*(?:/text|/text/[a-z0-9-]+))"`).FindAllStringSubmatch(page, -1)
-		kinds := map[string]bool{}
-		for _, link := range links {
-			kinds[regexp.MustCompile(`[0-9a-f-]{20,}`).ReplaceAllString(link[1], "")] = true
-			if status, text := alice.get(link[1]); status != http.StatusOK || !strings.Contains(text, "THE END") {
-				t.Errorf("%s: %s answers %d with %d bytes", name, link[1], status, len(text))
-			}
-			if status, _ := h.visitor(t, "bob").get(link[1]); status != http.StatusNotFound {
-				t.Errorf("%s: bob gets %d from %s", name, status, link[1])
-			}
-		}
-		if len(kinds) < 6 { // question, purpose, grading, judgement, the answer or a section, a message
-			t.Errorf("%s: only these can be read whole: %v", name, kinds)
-		}
-	}
-}
-
-// A link to a section leads to the page that has it, and what is put into the message leads
-// back to the sections that were read. §1 is not in §12.
-func TestSectionsOnOtherPages(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, withReviews(t))
-	var answer strings.Builder
-	for n := 1; n <= 150; n++ {
-		fmt.Fprintf(&answer, "$$[%d] section %d\n", n, n)
-	}
-	one := h.review(t, "alice", answer.String())
-	alice := h.visitor(t, "alice")
-	_, page := alice.post("/reviews/"+one.ID+"/messages", url.Values{"content": {"please fail §120 and §12"}})
-	if !strings.Contains(page, `from=120&amp;thread=`) || !strings.Contains(page, `href="#section-12"`) {
-		t.Errorf("the page is %s", page)
-	}
-	if _, page := alice.get("/reviews/" + one.ID + "?section=1"); !strings.Contains(page, "please fail §120 and §12\n§1 </textarea>") {
-		t.Errorf("§1 is not put in: %s", page)
-	}
-	if _, page := alice.get("/reviews/" + one.ID + "?from=120"); !strings.Contains(page, `?quote=130&amp;from=120`) {
-		t.Errorf("what is quoted leads elsewhere: %s", page)
 	}
 }
 
