@@ -88,10 +88,7 @@ func questionOf(q store.Question) wire.Question {
 }
 
 func (r reviews) addQuestion(ctx context.Context, input *newQuestion) (*questionOutput, error) {
-	who, err := r.server.person(ctx)
-	if err != nil {
-		return nil, err
-	}
+	who := person(ctx)
 	stored, err := r.service.AddQuestion(ctx, who, store.Question{
 		Text: input.Body.Text, PurposeText: input.Body.Purpose, GradingImpressionText: input.Body.GradingImpression,
 	})
@@ -99,10 +96,7 @@ func (r reviews) addQuestion(ctx context.Context, input *newQuestion) (*question
 }
 
 func (r reviews) listQuestions(ctx context.Context, input *questionsInput) (*questionsOutput, error) {
-	who, err := r.server.person(ctx)
-	if err != nil {
-		return nil, err
-	}
+	who := person(ctx)
 	found, err := r.service.Questions(ctx, who, input.After, input.Limit)
 	output := questionsOutput{wire.Questions{Questions: make([]wire.Question, 0, len(found))}}
 	for _, q := range found {
@@ -112,19 +106,13 @@ func (r reviews) listQuestions(ctx context.Context, input *questionsInput) (*que
 }
 
 func (r reviews) getQuestion(ctx context.Context, input *byID) (*questionOutput, error) {
-	who, err := r.server.person(ctx)
-	if err != nil {
-		return nil, err
-	}
+	who := person(ctx)
 	found, err := r.service.Question(ctx, who, input.ID)
 	return &questionOutput{questionOf(found)}, err
 }
 
 func (r reviews) addReview(ctx context.Context, input *newReview) (*reviewOutput, error) {
-	who, err := r.server.person(ctx)
-	if err != nil {
-		return nil, err
-	}
+	who := person(ctx)
 	stored, err := r.service.AddReview(ctx, who, store.Review{
 		QuestionID: input.Body.QuestionID, CustomQuestionText: input.Body.CustomQuestion, AnswerText: input.Body.Answer, Judgement: input.Body.Review,
 	})
@@ -152,11 +140,7 @@ func (r reviews) listReviews(ctx context.Context, input *reviewsInput) (*reviews
 
 func (r reviews) list(ctx context.Context, input *reviewsInput) ([]store.Review, error) {
 	if input.Pull == "" {
-		who, err := r.server.person(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return r.service.History(ctx, who, input.After, input.Limit)
+		return r.service.History(ctx, person(ctx), input.After, input.Limit)
 	}
 	pull, err := task.ParseKey(input.Pull)
 	if err != nil {
@@ -188,10 +172,7 @@ func TitleOf(text string) string {
 }
 
 func (r reviews) getReview(ctx context.Context, input *byID) (*reviewOutput, error) {
-	who, err := r.server.person(ctx)
-	if err != nil {
-		return nil, err
-	}
+	who := person(ctx)
 	found, err := r.service.Review(ctx, who, input.ID)
 	if err != nil {
 		return nil, err
@@ -222,10 +203,7 @@ func (r reviews) whole(ctx context.Context, who string, one store.Review) (*revi
 
 // share makes a review shared with those who are named and with nobody else.
 func (r reviews) share(ctx context.Context, input *sharesInput) (*sharesOutput, error) {
-	who, err := r.server.person(ctx)
-	if err != nil {
-		return nil, err
-	}
+	who := person(ctx)
 	only := review.Readers{Everyone: input.Body.Everyone, People: input.Body.People}
 	if err := r.service.SetReaders(ctx, who, input.ID, only); err != nil {
 		return nil, err
@@ -235,11 +213,7 @@ func (r reviews) share(ctx context.Context, input *sharesInput) (*sharesOutput, 
 }
 
 func (r reviews) deleteReview(ctx context.Context, input *byID) (*struct{}, error) {
-	who, err := r.server.person(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return nil, r.service.DeleteReview(ctx, who, input.ID)
+	return nil, r.service.DeleteReview(ctx, person(ctx), input.ID)
 }
 
 // ReviewOf is a review as clients see it.

@@ -98,7 +98,7 @@ func TestNewReview(t *testing.T) {
 		t.Error("bob can choose alice's question")
 	}
 	// What the audit log has is that it was begun, and by whom.
-	if log := strings.Join(h.audit(t), "\n"); !strings.Contains(log, "alice review.create judge=model ok") {
+	if log := strings.Join(h.audit(t), "\n"); !strings.Contains(log, "alice review.create judge=model done") {
 		t.Errorf("the audit log is\n%s", log)
 	}
 }
