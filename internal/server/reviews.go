@@ -129,11 +129,7 @@ func (r reviews) listReviews(ctx context.Context, input *reviewsInput) (*reviews
 	}
 	output := reviewsOutput{wire.ReviewEntries{Reviews: make([]wire.ReviewEntry, 0, len(found))}}
 	for _, one := range found {
-		question, err := r.service.QuestionOf(ctx, one)
-		if err != nil {
-			return nil, err
-		}
-		output.Body.Reviews = append(output.Body.Reviews, ReviewEntryOf(one, question))
+		output.Body.Reviews = append(output.Body.Reviews, ReviewEntryOf(one, store.Question{Text: one.Title}))
 	}
 	return &output, nil
 }

@@ -59,7 +59,7 @@ type Review struct {
 	State     ReviewState
 	Cause     string
 	HeldUntil time.Time
-	// Title is the beginning of the question, where reviews are listed in brief.
+	// Title is the beginning of the question, where reviews are listed.
 	Title     string
 	CreatedAt time.Time
 }

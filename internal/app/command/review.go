@@ -229,11 +229,7 @@ func (o *onReviews) list(ctx context.Context, database store.Listing, service *r
 	}
 	entries := make([]wire.ReviewEntry, 0, len(found))
 	for _, one := range found {
-		question, err := service.QuestionOf(ctx, one)
-		if err != nil {
-			return err
-		}
-		entries = append(entries, server.ReviewEntryOf(one, question))
+		entries = append(entries, server.ReviewEntryOf(one, store.Question{Text: one.Title}))
 	}
 	if o.json {
 		return cli.PrintJSON(o.Stdout, wire.ReviewEntries{Reviews: entries})

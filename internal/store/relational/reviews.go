@@ -139,7 +139,7 @@ func (s *Store) ListReviews(ctx context.Context, filter store.ReviewFilter) ([]s
 	if filter.Newest {
 		order += ` DESC`
 	}
-	columns := wholeColumns
+	columns := reviewColumns + `, ` + titleColumn
 	if filter.Brief {
 		columns = briefColumns
 	}

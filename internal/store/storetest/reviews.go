@@ -126,6 +126,7 @@ func listReviews(t *testing.T, s store.Store) {
 	of := pullReview("abc")
 	of.CreatedAt = noon
 	pull := got[store.Review](t)(s.AddReview(t.Context(), of))
+	pull.Title = of.CustomQuestionText // in a list
 	equal(t, got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{Pull: of.Pull})), []store.Review{pull})
 	equal(t, len(got[[]task.Key](t)(s.ReviewedPulls(t.Context(), noon.Add(time.Second)))), 0)
 	equal(t, got[[]task.Key](t)(s.ReviewedPulls(t.Context(), noon)), []task.Key{of.Pull})
