@@ -3,11 +3,9 @@ package web
 import (
 	"iter"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
-	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
