@@ -85,11 +85,11 @@ func TestLargeTextsOfAReview(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, withReviews(t))
 	large := func(word string, bytes int) string { return strings.Repeat(word, bytes/len(word)) + "THE END" }
-	remarks := make([]any, 2000)
+	remarks := make([]any, 800)
 	for i := range remarks {
 		remarks[i] = map[string]any{"point": large("**a** <b> ", 300), "paragraph_numbers": []int{1, 2, 3}}
 	}
-	judgement, err := json.Marshal(map[string]any{"overall_review": large("*x* & ", 200<<10), "weaknesses": remarks})
+	judgement, err := json.Marshal(map[string]any{"overall_review": large("*x* & ", 100<<10), "weaknesses": remarks})
 	must(t, err)
 	alice := h.visitor(t, "alice")
 	for name, answer := range map[string]string{

@@ -112,16 +112,16 @@ func (view *reviewView) laySections(ctx context.Context, v visit, _ map[string][
 	size := 0
 	for end := first; end < len(view.sections) && end-first < sectionsOnPage; end++ {
 		section := view.sections[end]
-		made, bytes, err := fit(ctx, section.Text, longestSection, func(text string, cut bool) templ.Component {
+		made, length, err := fit(ctx, section.Text, longestSection, func(text string, cut bool) templ.Component {
 			return sectionCard(v, view, judge.Section{Number: section.Number, Text: text}, cut)
 		})
 		if err != nil {
 			return err
 		}
-		if size > 0 && size+bytes > sectionBytesOnPage {
+		if size > 0 && size+length > sectionBytesOnPage {
 			break
 		}
-		size += bytes
+		size += length
 		view.shown = view.sections[first : end+1]
 		view.pieces.sections = append(view.pieces.sections, made)
 	}
@@ -142,17 +142,17 @@ func (view *reviewView) layRemarks(ctx context.Context, v visit, _ map[string][]
 			if item.Field != field {
 				continue
 			}
-			made, bytes, err := fit(ctx, remarkLines(item), longestRemark, func(text string, cut bool) templ.Component {
+			made, length, err := fit(ctx, remarkLines(item), longestRemark, func(text string, cut bool) templ.Component {
 				return remarkItem(v, view, i, text, cut)
 			})
 			if err != nil {
 				return err
 			}
-			if size+bytes > remarkBytesOnPage && size > 0 {
+			if size+length > remarkBytesOnPage && size > 0 {
 				view.pieces.leftOut++
 				continue
 			}
-			size += bytes
+			size += length
 			of.items = append(of.items, made)
 		}
 		if len(of.items) > 0 {
@@ -171,14 +171,14 @@ func (view *reviewView) layMessages(ctx context.Context, v visit, asked map[stri
 	view.later = end < len(view.said)
 	size, first := 0, end
 	for first > 0 && end-first < messagesOnPage {
-		made, bytes, err := view.messagePiece(ctx, v, view.said[first-1])
+		made, length, err := view.messagePiece(ctx, v, view.said[first-1])
 		if err != nil {
 			return err
 		}
-		if size > 0 && size+bytes > messageBytesOnPage {
+		if size > 0 && size+length > messageBytesOnPage {
 			break
 		}
-		size += bytes
+		size += length
 		first--
 		view.pieces.messages = append(view.pieces.messages, made)
 	}

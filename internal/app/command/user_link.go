@@ -80,7 +80,10 @@ func (o *onAccounts) linkFirstAdmin(ctx context.Context, login string, role acce
 		return nil
 	}
 	here, err := access.People{Store: o.database}.Here(ctx, machineUser)
-	if err != nil || here.Account {
+	if task.CodeOf(err) == task.Conflict || here.Account {
+		return nil // whoever it is, an admin says so
+	}
+	if err != nil {
 		return err
 	}
 	users, err := o.database.ListUsers(ctx)
