@@ -77,7 +77,7 @@ func (failing) Chat(context.Context, llm.Request, llm.Sink) (llm.Response, error
 
 // When the connection breaks while an answer is on its way, the page waits for the answer and
 // shows it: nothing is asked twice.
-func TestLostConnection(t *testing.T) {
+func TestConnectionLostDuringAnAnswer(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, withReviews(t))
 	inner, err := h.pages.Reviews.Model(review.ForChat)
@@ -86,6 +86,7 @@ func TestLostConnection(t *testing.T) {
 	h.pages.Reviews.Model = func(review.Purpose) (llm.Model, error) { return gated{inner, gate}, nil }
 	one := h.review(t, "alice", paper)
 	alice := h.window(t, "alice")
+	alice.Allowed = []string{"ERR_", "Failed to load"}
 	alice.Open("/reviews/" + one.ID)
 	alice.Fill(`#chat-form textarea`, "what is there?")
 	alice.Click(`#chat-form [data-submit]`)
