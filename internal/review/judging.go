@@ -44,55 +44,46 @@ func (s *Service) judge(ctx context.Context, model llm.Model, paper judge.Paper)
 	return judged.JSON, err
 }
 
-// Judging is a document that the model reviews.
-type Judging struct {
-	// Review is the review as it was stored, without a judgement.
-	Review store.Review
-
-	done chan struct{} // closed when err is there
-	err  error
-}
-
 // BeginJudging keeps a document as a review without a judgement, and has the model judge it.
 // That goes on without the caller and its context; what becomes of it stands with the
 // review. What is wrong with the document is said at once, and nothing is kept then.
-func (s *Service) BeginJudging(ctx context.Context, who string, question store.Question, answer string) (*Judging, error) {
+func (s *Service) BeginJudging(ctx context.Context, who string, question store.Question, answer string) (store.Review, error) {
 	if err := named(who); err != nil {
-		return nil, err
+		return store.Review{}, err
 	}
 	if err := checkDocument(question, answer); err != nil {
-		return nil, err
+		return store.Review{}, err
 	}
 	paper, model, err := s.paper(question, answer)
 	if err != nil {
-		return nil, err
+		return store.Review{}, err
 	}
 	record, err := s.AddReviewOf(ctx, who, question, store.Review{
 		AnswerText: paper.Answer, Judgement: json.RawMessage("{}"), State: store.Judging, HeldUntil: s.Now().Add(holdFor),
 	})
 	if err != nil {
-		return nil, err
+		return store.Review{}, err
 	}
-	return s.startJudging(ctx, record, model, paper)
+	return record, s.startJudging(ctx, record, model, paper)
 }
 
 // JudgeAgain has the model judge a review of the caller's own whose judgement has failed.
-func (s *Service) JudgeAgain(ctx context.Context, who, id string) (*Judging, error) {
+func (s *Service) JudgeAgain(ctx context.Context, who, id string) error {
 	record, err := s.own(ctx, who, id)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	question, err := s.QuestionOf(ctx, record)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	paper, model, err := s.paper(question, record.AnswerText)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	record.State, record.Cause, record.HeldUntil = store.Judging, "", s.Now().Add(holdFor)
 	if err := s.Store.SetReviewState(ctx, store.NotJudged, record, s.Now()); err != nil {
-		return nil, err
+		return err
 	}
 	return s.startJudging(ctx, record, model, paper)
 }
@@ -107,24 +98,23 @@ func (s *Service) paper(question store.Question, answer string) (judge.Paper, ll
 	return paper, model, err
 }
 
-func (s *Service) startJudging(ctx context.Context, record store.Review, model llm.Model, paper judge.Paper) (*Judging, error) {
-	judging := &Judging{Review: record, done: make(chan struct{})}
+func (s *Service) startJudging(ctx context.Context, record store.Review, model llm.Model, paper judge.Paper) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), answerWithin, errTooSlow)
 	started := s.start(func() {
 		defer cancel()
-		defer close(judging.done)
-		judging.err = s.finishJudging(ctx, record, model, paper)
+		s.finishJudging(ctx, record, model, paper)
 	})
 	if !started {
-		defer cancel()
-		return nil, s.endJudging(ctx, record, nil, errStopping)
+		s.endJudging(ctx, record, nil, errStopping)
+		cancel()
+		return errStopping
 	}
-	return judging, nil
+	return nil
 }
 
 // finishJudging asks the model and stores what came of it. Meanwhile it shows that somebody
 // works on the review.
-func (s *Service) finishJudging(ctx context.Context, record store.Review, model llm.Model, paper judge.Paper) error {
+func (s *Service) finishJudging(ctx context.Context, record store.Review, model llm.Model, paper judge.Paper) {
 	working, stop := context.WithCancel(ctx)
 	held := make(chan struct{})
 	go func() {
@@ -146,11 +136,11 @@ func (s *Service) finishJudging(ctx context.Context, record store.Review, model 
 	judgement, err := s.judge(ctx, model, paper)
 	stop()
 	<-held
-	return s.endJudging(ctx, record, judgement, err)
+	s.endJudging(ctx, record, judgement, err)
 }
 
-// endJudging stores a judgement, or why there is none, and returns the latter.
-func (s *Service) endJudging(ctx context.Context, record store.Review, judgement json.RawMessage, failed error) error {
+// endJudging stores a judgement, or why there is none.
+func (s *Service) endJudging(ctx context.Context, record store.Review, judgement json.RawMessage, failed error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWithin)
 	defer cancel()
 	end := store.Review{ID: record.ID, State: store.Judged, Judgement: judgement}
@@ -160,27 +150,13 @@ func (s *Service) endJudging(ctx context.Context, record store.Review, judgement
 	if failed == nil {
 		failed = s.Store.SetReviewState(ctx, store.Judging, end, s.Now())
 	}
-	switch code := task.CodeOf(failed); {
-	case failed == nil:
-		return nil
-	case code == task.NotFound: // it was deleted meanwhile
-		return failed
+	if failed == nil || task.CodeOf(failed) == task.NotFound { // it was deleted meanwhile
+		return
 	}
 	s.Log.WarnContext(ctx, "failed to review a document", "review", record.ID, "error", failed)
 	end.State, end.Judgement, end.Cause = store.NotJudged, nil, causeOf(failed)
 	if err := s.Store.SetReviewState(ctx, store.Judging, end, s.Now()); err != nil && task.CodeOf(err) != task.Conflict && task.CodeOf(err) != task.NotFound {
 		s.Log.ErrorContext(ctx, "failed to mark a review as failed; it expires by itself", "review", record.ID, "error", err)
-	}
-	return failed
-}
-
-// Wait returns the review when it is there, or why it is not. It ends with its context.
-func (j *Judging) Wait(ctx context.Context) error {
-	select {
-	case <-j.done:
-		return j.err
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

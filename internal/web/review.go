@@ -49,8 +49,7 @@ func (p *Pages) registerReviews(mux *http.ServeMux) {
 		return "/reviews", p.Reviews.DeleteReview(r.Context(), v.user.Login, id)
 	})
 	on("judge", "review.judge", func(r *http.Request, v visit, id string) (string, error) {
-		_, err := p.Reviews.JudgeAgain(r.Context(), v.user.Login, id)
-		return "/reviews/" + id, err
+		return "/reviews/" + id, p.Reviews.JudgeAgain(r.Context(), v.user.Login, id)
 	})
 	on("share", "review.share", func(r *http.Request, v visit, id string) (string, error) {
 		with, err := sharedWith(r)

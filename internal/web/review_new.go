@@ -101,11 +101,7 @@ func (p *Pages) makeReview(ctx context.Context, who string, form newReview) (sto
 		}
 		return p.Reviews.AddReviewOf(ctx, who, question, store.Review{AnswerText: form.answer, Judgement: json.RawMessage(form.judgement)})
 	case byModel:
-		judging, err := p.Reviews.BeginJudging(ctx, who, question, form.answer)
-		if err != nil {
-			return store.Review{}, err
-		}
-		return judging.Review, nil
+		return p.Reviews.BeginJudging(ctx, who, question, form.answer)
 	default:
 		return store.Review{}, task.Errorf(task.Invalid, "say who assesses the answer")
 	}
