@@ -28,6 +28,7 @@ var PersonRoles = []Role{Viewer, Operator, Admin}
 // AccountStore is what accounts need of the database.
 type AccountStore interface {
 	store.Users
+	BelongingsOf(ctx context.Context, name string) (store.Belongings, error)
 	AddSession(ctx context.Context, s store.Session) error
 	SessionUser(ctx context.Context, hash []byte, now time.Time) (store.User, error)
 	EndSession(ctx context.Context, hash []byte) error

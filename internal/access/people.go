@@ -50,13 +50,25 @@ func (p People) OfToken(ctx context.Context, token store.Token) (Person, error) 
 }
 
 // Here is the person that a user of this machine is: the one that the user is linked
-// with, or else the one with a login of the same name.
+// with, or else the one with a login of the same name. Conflict if that one has come from a
+// provider: whoever chooses a name there is not the machine's user for that.
 func (p People) Here(ctx context.Context, machineUser string) (Person, error) {
 	linked, found, err := store.Optional(p.Store.PersonHere(ctx, machineUser))
 	if err != nil || found {
 		return Person{linked.Login, found}, err
 	}
-	return p.Named(ctx, machineUser)
+	if machineUser == "" {
+		return Person{}, nil
+	}
+	user, found, err := store.Optional(p.Store.User(ctx, machineUser))
+	switch {
+	case err != nil || !found:
+		return Person{Login: machineUser}, err
+	case user.Identity != "":
+		return Person{}, task.Errorf(task.Conflict, "the account %q was made by signing in elsewhere, and need not be %s on this machine", user.Login, machineUser).
+			WithHint("say who you are with toryo user link LOGIN")
+	}
+	return Person{user.Login, true}, nil
 }
 
 // CheckTokenFor refuses a token that could do more than the person for whom it acts.

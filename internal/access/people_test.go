@@ -66,3 +66,75 @@ func TestTokenForAPerson(t *testing.T) {
 		}
 	}
 }
+
+// Whoever chooses a name at a provider is not the user of the machine with that name.
+func TestMachineUserOfTheNameOfAStranger(t *testing.T) {
+	t.Parallel()
+	accounts, _ := newAccounts(t)
+	if _, _, err := accounts.Admit(t.Context(), access.Identity{ID: "id 1", Login: "root", Role: access.Viewer}); err != nil {
+		t.Fatal(err)
+	}
+	database, is := accounts.Store.(store.Store)
+	if !is {
+		t.Fatal("the database of the accounts is not a whole one")
+	}
+	people := access.People{Store: database}
+	if who, err := people.Here(t.Context(), "root"); task.CodeOf(err) != task.Conflict {
+		t.Errorf("root is %+v, %v", who, err)
+	}
+	if _, err := database.LinkMachineUser(t.Context(), "root", "root"); err != nil {
+		t.Fatal(err)
+	}
+	if who, err := people.Here(t.Context(), "root"); err != nil || !who.Account {
+		t.Errorf("after a link root is %+v, %v", who, err)
+	}
+}
+
+// Nobody gets what belongs to a name by choosing it at a provider, unless an admin has said
+// so, or the person was here before.
+func TestNameThatThingsBelongTo(t *testing.T) {
+	t.Parallel()
+	accounts, _ := newAccounts(t)
+	database, is := accounts.Store.(store.Store)
+	if !is {
+		t.Fatal("the database of the accounts is not a whole one")
+	}
+	admit := func(id, login string) error {
+		_, _, err := accounts.Admit(t.Context(), access.Identity{ID: id, Login: login, Role: access.Viewer})
+		return err
+	}
+	tokens := access.Tokens{Store: database, Now: time.Now}
+	if _, err := tokens.Create(t.Context(), access.Operator, "ci"); err != nil {
+		t.Fatal(err)
+	}
+	review, err := database.AddReview(t.Context(), store.Review{Owner: "root"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := database.AddThread(t.Context(), store.Thread{ReviewID: review.ID, Owner: "deploy"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, login := range []string{"ci", "ROOT", "Deploy"} {
+		if err := admit("id of "+login, login); task.CodeOf(err) != task.Conflict {
+			t.Errorf("%s: %v", login, err)
+		}
+	}
+	if err := admit("id 1", "alice"); err != nil {
+		t.Fatal(err)
+	}
+	if err := database.ExpectUser(t.Context(), "root"); err != nil {
+		t.Fatal(err)
+	}
+	if err := admit("id 2", "root"); err != nil {
+		t.Errorf("root is expected: %v", err)
+	}
+	if err := database.RemoveUser(t.Context(), "root"); err != nil {
+		t.Fatal(err)
+	}
+	if err := admit("id 3", "root"); task.CodeOf(err) != task.Conflict {
+		t.Errorf("somebody else comes as root: %v", err)
+	}
+	if err := admit("id 2", "root"); err != nil {
+		t.Errorf("root comes again: %v", err)
+	}
+}

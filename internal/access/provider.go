@@ -44,7 +44,8 @@ type Identity struct {
 
 // Admit signs in someone whom a provider has let in, and returns the secret of the
 // session. An account is made when the person comes for the first time; the role
-// is what the provider says now. Conflict if somebody else has the login.
+// is what the provider says now. Conflict if somebody else has the login, or if tokens,
+// reviews or conversations here have it for their name: they would be the person's.
 func (a Accounts) Admit(ctx context.Context, who Identity) (login, secret string, err error) {
 	if err := CheckPersonRole(who.Role); err != nil {
 		return "", "", err
@@ -68,6 +69,9 @@ func (a Accounts) welcome(ctx context.Context, who Identity) (store.User, error)
 	if err := checkLogin(who.Login); err != nil {
 		return store.User{}, err
 	}
+	if err := a.checkFree(ctx, who); err != nil {
+		return store.User{}, err
+	}
 	user, err := a.Store.AddUser(ctx, store.User{Login: who.Login, Role: string(who.Role), Identity: who.ID, CreatedAt: a.Now()})
 	if task.CodeOf(err) != task.Conflict {
 		return user, err
@@ -78,4 +82,19 @@ func (a Accounts) welcome(ctx context.Context, who Identity) (store.User, error)
 	}
 	return store.User{}, task.Errorf(task.Conflict, "there is another account %q here, which is not yours", who.Login).
 		WithHint("ask an admin to remove it with toryo user remove")
+}
+
+// checkFree refuses a login that nobody has an account of and that something belongs to,
+// unless the person is expected: whoever was here before, or for whom an admin has said so.
+func (a Accounts) checkFree(ctx context.Context, who Identity) error {
+	_, taken, err := store.Optional(a.Store.User(ctx, who.Login))
+	if err != nil || taken {
+		return err // that it is taken is said by whoever makes the account
+	}
+	had, err := a.Store.BelongingsOf(ctx, who.Login)
+	if err != nil || had.Reviews+had.Threads+had.Tokens == 0 || had.Expected == who.ID || had.Expected == store.AnyIdentity {
+		return err
+	}
+	return task.Errorf(task.Conflict, "tokens or reviews here have the name %q, and are not yours", who.Login).
+		WithHint("ask an admin: toryo user expect %s lets you have them", who.Login)
 }

@@ -114,10 +114,13 @@ type ownToken struct {
 	token store.Token
 }
 
+// OwnTokenID is the id of the token that a server has made for itself.
+const OwnTokenID = "command-line"
+
 // WithOwnToken also knows a token that a server has made for itself, for commands on its machine.
 // It steers tasks as an operator does. It is in no database, and ends with the process.
 func WithOwnToken(known TokenReader, secret string) TokenReader {
-	return ownToken{known, store.Token{ID: "command-line", Name: "command line", Role: string(Operator), Hash: Hash(secret)}}
+	return ownToken{known, store.Token{ID: OwnTokenID, Name: "command line", Role: string(Operator), Hash: Hash(secret)}}
 }
 
 // TokenByHash implements [TokenReader].

@@ -29,17 +29,20 @@ const (
 	firstLook, longestLook = 50 * time.Millisecond, time.Second
 )
 
-// Message is what a person says. Either is set.
+// Message is what a person says. Either content or repeat is set.
 type Message struct {
 	Content string
 	Repeat  string // id of a message without an answer
+	// Key is a name that a page gives to what it sends, so that it is one message however
+	// often it is sent. It may be empty.
+	Key string
 }
 
 // Ask puts a message into a thread and begins to answer it. It returns when the
 // message is stored, which is when all before it were answered. The answer goes on
 // without the caller and its context: see [Turn.Follow].
 func (s *Service) Ask(ctx context.Context, who, threadID string, said Message) (*Turn, error) {
-	thread, err := s.thread(ctx, who, threadID)
+	thread, record, err := s.thread(ctx, who, threadID)
 	if err != nil {
 		return nil, err
 	}
@@ -50,22 +53,28 @@ func (s *Service) Ask(ctx context.Context, who, threadID string, said Message) (
 	if err := checkMessage(said); err != nil {
 		return nil, err
 	}
-	return s.ask(ctx, thread, store.Ask{Content: said.Content, Repeat: said.Repeat})
+	asked := store.Ask{Content: said.Content, Repeat: said.Repeat}
+	if said.Key != "" && said.Repeat == "" {
+		asked.Origin = keyOrigin + said.Key
+	}
+	return s.ask(ctx, thread, record, asked)
 }
 
 func checkMessage(said Message) error {
 	if said.Repeat == "" && strings.TrimSpace(said.Content) == "" {
 		return task.Errorf(task.Invalid, "the message is empty")
 	}
+	if err := bounded("name of the message", said.Key, maxKey); err != nil {
+		return err
+	}
 	return bounded("message", said.Content, maxMessage)
 }
 
+// maxKey is how many bytes the name has that a page gives to a message.
+const maxKey = 100
+
 // ask begins a turn and answers it.
-func (s *Service) ask(ctx context.Context, thread store.Thread, ask store.Ask) (*Turn, error) {
-	record, err := s.Store.Review(ctx, thread.ReviewID)
-	if err != nil {
-		return nil, err
-	}
+func (s *Service) ask(ctx context.Context, thread store.Thread, record store.Review, ask store.Ask) (*Turn, error) {
 	material, err := s.material(ctx, record)
 	if err != nil {
 		return nil, err
@@ -80,7 +89,7 @@ func (s *Service) ask(ctx context.Context, thread store.Thread, ask store.Ask) (
 		leave()
 		return nil, err
 	}
-	turn := newTurn(begun.Message)
+	turn := newTurn(begun)
 	job := &answering{service: s, review: record, material: material, begun: begun, claim: ask.Claim, turn: turn}
 	if !s.start(func() { job.run(ctx, leave) }) {
 		leave()
@@ -261,6 +270,7 @@ func (a *answering) end(ctx context.Context, answer outcome) error {
 	composed := answer.composed
 	ended := store.Ended{
 		MessageID: a.begun.Message.ID, Claim: a.claim, Content: answer.text, Note: answer.note,
+		Spoken:                 spokenLanguage(a.begun.Message.Content),
 		LastSectionMentionTurn: composed.MentionTurn, LastSectionParagraphNumbers: composed.Mentioned,
 	}
 	var err error

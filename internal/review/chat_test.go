@@ -135,7 +135,7 @@ func answerText() string {
 // thread makes a review of alice's and a thread about it.
 func (r room) thread(t *testing.T) store.Thread {
 	t.Helper()
-	question, err := r.AddQuestion(t.Context(), store.Question{Text: "契約の成立を論ぜよ。", PurposeText: "趣旨の本文", GradingImpressionText: "実感の本文"})
+	question, err := r.AddQuestion(t.Context(), "alice", store.Question{Text: "契約の成立を論ぜよ。", PurposeText: "趣旨の本文", GradingImpressionText: "実感の本文"})
 	must(t, err)
 	made, err := r.AddReview(t.Context(), "alice", store.Review{
 		QuestionID: question.ID, AnswerText: answerText(), Judgement: []byte(`{"overall_review": "全体の講評"}`),

@@ -89,7 +89,7 @@ func (a *answering) tighter(how extent) extent {
 // compose puts together what the model is given, with the newest summaries.
 func (a *answering) compose(ctx context.Context, how extent) (Composition, error) {
 	s, history := a.service, a.begun.History
-	w, err := s.wordingIn(s.spokenIn(a.begun.Thread, a.review, a.material, history, a.begun.Message.Content))
+	w, err := s.wordingIn(s.spokenIn(a.begun.Thread, a.review, a.material, a.begun.Message.Content))
 	if err != nil {
 		return Composition{}, err
 	}

@@ -2,56 +2,178 @@ package review
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"strings"
+	"time"
 
+	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Judging is a document that the model reviews.
-type Judging struct {
-	done chan struct{} // closed when the rest is there
-	made store.Review
-	err  error
+// Judge has the model review a document, waits for it and keeps the review.
+func (s *Service) Judge(ctx context.Context, who string, question store.Question, answer string) (store.Review, error) {
+	if err := named(who); err != nil {
+		return store.Review{}, err
+	}
+	paper, err := judge.DocumentPaper(question.Text, answer, s.Language)
+	if err != nil {
+		return store.Review{}, err
+	}
+	model, err := s.Model(ForReview)
+	if err != nil {
+		return store.Review{}, err
+	}
+	judgement, err := s.judge(ctx, model, paper)
+	if err != nil {
+		return store.Review{}, err
+	}
+	return s.AddReviewOf(ctx, who, question, store.Review{AnswerText: paper.Answer, Judgement: judgement})
 }
 
-// BeginJudging has the model review a document. It goes on without the caller and its
-// context: the review is found in the history then. What is wrong with the document is said
-// at once.
-func (s *Service) BeginJudging(ctx context.Context, who string, question store.Question, answer string) (*Judging, error) {
+// judge asks the model, until the service stops.
+func (s *Service) judge(ctx context.Context, model llm.Model, paper judge.Paper) (json.RawMessage, error) {
+	judging, end := s.untilStop(ctx)
+	defer end()
+	judged, err := judge.Judge{Model: model, Prompts: s.Prompts, Log: s.Log}.Judge(judging, paper)
+	if cause := context.Cause(judging); cause != nil && err != nil && (errors.Is(cause, errStopping) || errors.Is(err, context.DeadlineExceeded)) {
+		err = cause
+	}
+	return judged.JSON, err
+}
+
+// BeginJudging keeps a document as a review without a judgement, and has the model judge it.
+// That goes on without the caller and its context; what becomes of it stands with the
+// review. What is wrong with the document is said at once, and nothing is kept then.
+func (s *Service) BeginJudging(ctx context.Context, who string, question store.Question, answer string) (store.Review, error) {
 	if err := named(who); err != nil {
-		return nil, err
+		return store.Review{}, err
 	}
 	if err := checkDocument(question, answer); err != nil {
-		return nil, err
+		return store.Review{}, err
 	}
-	judging := &Judging{done: make(chan struct{})}
+	paper, model, err := s.paper(question, answer)
+	if err != nil {
+		return store.Review{}, err
+	}
+	record, err := s.AddReviewOf(ctx, who, question, store.Review{
+		AnswerText: paper.Answer, Judgement: json.RawMessage("{}"), State: store.Judging, HeldUntil: s.Now().Add(holdFor),
+	})
+	if err != nil {
+		return store.Review{}, err
+	}
+	return record, s.startJudging(ctx, record, model, paper)
+}
+
+// JudgeAgain has the model judge a review of the caller's own whose judgement has failed.
+func (s *Service) JudgeAgain(ctx context.Context, who, id string) error {
+	record, err := s.own(ctx, who, id)
+	if err != nil {
+		return err
+	}
+	question, err := s.QuestionOf(ctx, record)
+	if err != nil {
+		return err
+	}
+	paper, model, err := s.paper(question, record.AnswerText)
+	if err != nil {
+		return err
+	}
+	record.State, record.Cause, record.HeldUntil = store.Judging, "", s.Now().Add(holdFor)
+	if err := s.Store.SetReviewState(ctx, store.NotJudged, record, s.Now()); err != nil {
+		return err
+	}
+	return s.startJudging(ctx, record, model, paper)
+}
+
+// paper is what the model reviews, and the model.
+func (s *Service) paper(question store.Question, answer string) (judge.Paper, llm.Model, error) {
+	paper, err := judge.DocumentPaper(question.Text, answer, s.Language)
+	if err != nil {
+		return judge.Paper{}, nil, err
+	}
+	model, err := s.Model(ForReview)
+	return paper, model, err
+}
+
+func (s *Service) startJudging(ctx context.Context, record store.Review, model llm.Model, paper judge.Paper) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), answerWithin, errTooSlow)
 	started := s.start(func() {
 		defer cancel()
-		defer close(judging.done)
-		judging.made, judging.err = s.Judge(ctx, who, question, answer)
-		if judging.err != nil {
-			s.Log.WarnContext(ctx, "failed to review a document", "error", judging.err)
-		}
+		s.finishJudging(ctx, record, model, paper)
 	})
 	if !started {
+		s.endJudging(ctx, record, nil, errStopping)
 		cancel()
-		return nil, errStopping
+		return errStopping
 	}
-	return judging, nil
+	return nil
 }
 
-// Wait returns the review when it is stored, or why there is none. It ends with its
-// context.
-func (j *Judging) Wait(ctx context.Context) (store.Review, error) {
-	select {
-	case <-j.done:
-		return j.made, j.err
-	case <-ctx.Done():
-		return store.Review{}, ctx.Err()
+// finishJudging asks the model and stores what came of it. Meanwhile it shows that somebody
+// works on the review.
+func (s *Service) finishJudging(ctx context.Context, record store.Review, model llm.Model, paper judge.Paper) {
+	working, stop := context.WithCancel(ctx)
+	held := make(chan struct{})
+	go func() {
+		defer close(held)
+		ticker := time.NewTicker(holdFor / 3)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-working.Done():
+				return
+			case <-ticker.C:
+				still := store.Review{ID: record.ID, State: store.Judging, HeldUntil: s.Now().Add(holdFor)}
+				if err := s.Store.SetReviewState(working, store.Judging, still, s.Now()); err != nil && working.Err() == nil {
+					s.Log.DebugContext(ctx, "failed to hold a review that is being made", "review", record.ID, "error", err)
+				}
+			}
+		}
+	}()
+	judgement, err := s.judge(ctx, model, paper)
+	stop()
+	<-held
+	s.endJudging(ctx, record, judgement, err)
+}
+
+// endJudging stores a judgement, or why there is none.
+func (s *Service) endJudging(ctx context.Context, record store.Review, judgement json.RawMessage, failed error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWithin)
+	defer cancel()
+	end := store.Review{ID: record.ID, State: store.Judged, Judgement: judgement}
+	if failed == nil {
+		failed = bounded("review", string(judgement), maxText)
 	}
+	if failed == nil {
+		failed = s.Store.SetReviewState(ctx, store.Judging, end, s.Now())
+	}
+	if failed == nil || task.CodeOf(failed) == task.NotFound { // it was deleted meanwhile
+		return
+	}
+	s.Log.WarnContext(ctx, "failed to review a document", "review", record.ID, "error", failed)
+	end.State, end.Judgement, end.Cause = store.NotJudged, nil, causeOf(failed)
+	if err := s.Store.SetReviewState(ctx, store.Judging, end, s.Now()); err != nil && task.CodeOf(err) != task.Conflict && task.CodeOf(err) != task.NotFound {
+		s.Log.ErrorContext(ctx, "failed to mark a review as failed; it expires by itself", "review", record.ID, "error", err)
+	}
+}
+
+// Current is a review as people are shown it: one that nobody works on any more has failed.
+func (s *Service) Current(r store.Review) store.Review {
+	if r.State == store.Judging && !r.HeldUntil.After(s.Now()) {
+		r.State, r.Cause = store.NotJudged, "interrupted"
+	}
+	return r
+}
+
+// checkJudged refuses to talk about a review that is not there yet.
+func checkJudged(r store.Review) error {
+	if r.State == store.Judged {
+		return nil
+	}
+	return task.Errorf(task.Conflict, "the answer has no assessment yet").WithHint("look at the review")
 }
 
 // checkDocument refuses what cannot be reviewed before a model is asked.
@@ -81,7 +203,7 @@ func (s *Service) AddReviewOf(ctx context.Context, who string, question store.Qu
 		return store.Review{}, err // before a question is kept for nothing
 	}
 	if question.ID == "" && (question.PurposeText != "" || question.GradingImpressionText != "") {
-		kept, err := s.AddQuestion(ctx, question)
+		kept, err := s.AddQuestion(ctx, who, question)
 		if err != nil {
 			return store.Review{}, err
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -45,6 +46,32 @@ func TestLanguageFollowsThePerson(t *testing.T) {
 		}
 		if got := r.chat.requests()[5]; !strings.Contains(got.Messages[0].Text(), "(Specified)") {
 			t.Error("a section that is named in English is not given")
+		}
+	})
+}
+
+// What the page puts into a message when somebody quotes the answer does not decide about
+// the language, in whichever language the page is.
+func TestQuotedTextIsNotSpoken(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(on place) {
+		t, database := on.t, on.Store
+		r := newRoom(t, database)
+		thread := r.thread(t)
+		japanese, english := strings.Repeat("契約は申込みと承諾の合致によって成立する。", 9), strings.Repeat("A contract needs an offer. ", 7)
+		turn := 0
+		for _, page := range []task.Language{task.Japanese, task.English} {
+			for _, step := range []struct{ quoted, said, want string }{
+				{japanese, "Why is this wrong?", "en"}, {english, "", "en"}, {english, "なぜ？", "ja"}, {japanese, "", "ja"},
+			} {
+				turn++
+				r.say(t, thread, messages.Text(page, "review.quoted", "§3", step.quoted)+" "+step.said+fmt.Sprint("_", turn))
+				shown, err := r.Thread(t.Context(), "alice", thread.ID)
+				must(t, err)
+				if shown.Language != step.want {
+					t.Errorf("after %q about %q, quoted by a page in %s, the thread is in %s", step.said, step.quoted[:30], page, shown.Language)
+				}
+			}
 		}
 	})
 }

@@ -160,7 +160,7 @@ func (s *Service) answerReply(ctx context.Context, record store.Review, reply Re
 	if len(content) > maxMessage {
 		content = strings.ToValidUTF8(content[:maxMessage], "")
 	}
-	turn, err := s.ask(ctx, thread, store.Ask{
+	turn, err := s.ask(ctx, thread, record, store.Ask{
 		Content: content, Author: reply.Comment.Author, Origin: reply.Comment.ID, Place: reply.Thread.ID,
 	})
 	if task.CodeOf(err) == task.Conflict {

@@ -2,7 +2,6 @@ package review
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"log/slog"
 	"strings"
@@ -160,46 +159,6 @@ func bounded(what, text string, most int) error {
 	return nil
 }
 
-// AddQuestion keeps an official question.
-func (s *Service) AddQuestion(ctx context.Context, q store.Question) (store.Question, error) {
-	if strings.TrimSpace(q.Text) == "" {
-		return store.Question{}, task.Errorf(task.Invalid, "a question needs a text")
-	}
-	if err := checkQuestion(q); err != nil {
-		return store.Question{}, err
-	}
-	q.CreatedAt = s.Now()
-	return s.Store.AddQuestion(ctx, q)
-}
-
-func checkQuestion(q store.Question) error {
-	for what, text := range map[string]string{"question": q.Text, "purpose": q.PurposeText, "grading impression": q.GradingImpressionText} {
-		if err := bounded(what, text, maxText); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Questions returns all questions. They are nobody's own.
-func (s *Service) Questions(ctx context.Context) ([]store.Question, error) {
-	return s.Store.ListQuestions(ctx)
-}
-
-// Question returns one question.
-func (s *Service) Question(ctx context.Context, id string) (store.Question, error) {
-	return s.Store.Question(ctx, id)
-}
-
-// QuestionOf returns the question that a review is of; of one with a text of its own
-// there is only that.
-func (s *Service) QuestionOf(ctx context.Context, r store.Review) (store.Question, error) {
-	if r.QuestionID == "" {
-		return store.Question{Text: r.CustomQuestionText}, nil
-	}
-	return s.Store.Question(ctx, r.QuestionID)
-}
-
 // AddReview keeps a review of a document in the history of its owner.
 func (s *Service) AddReview(ctx context.Context, who string, r store.Review) (store.Review, error) {
 	if err := named(who); err != nil {
@@ -207,6 +166,11 @@ func (s *Service) AddReview(ctx context.Context, who string, r store.Review) (st
 	}
 	if err := checkReview(r); err != nil {
 		return store.Review{}, err
+	}
+	if r.QuestionID != "" { // whoever has a review of a question reads it
+		if _, err := s.readableQuestion(ctx, who, r.QuestionID, true); err != nil {
+			return store.Review{}, err
+		}
 	}
 	r.Owner, r.Pull, r.HeadCommit, r.CreatedAt = who, task.Key{}, "", s.Now()
 	return s.Store.AddReview(ctx, r)
@@ -262,7 +226,7 @@ func (s *Service) Review(ctx context.Context, who, id string) (store.Review, err
 	if !may {
 		return store.Review{}, task.Errorf(task.NotFound, "there is no review %q", id)
 	}
-	return found, nil
+	return s.Current(found), nil
 }
 
 func mine(r store.Review, who string) bool { return who != "" && r.Owner == who }
@@ -274,7 +238,11 @@ func (s *Service) History(ctx context.Context, who, after string, limit int) ([]
 	if err := named(who); err != nil {
 		return nil, err
 	}
-	return s.Store.ListReviews(ctx, store.ReviewFilter{Reader: who, After: after, Limit: limit})
+	found, err := s.Store.ListReviews(ctx, store.ReviewFilter{Reader: who, After: after, Limit: limit})
+	for i, one := range found {
+		found[i] = s.Current(one)
+	}
+	return found, err
 }
 
 // ReviewsOfPull returns the reviews of a pull request, oldest first.
@@ -294,83 +262,6 @@ func (s *Service) DeleteReview(ctx context.Context, who, id string) error {
 	return s.Store.DeleteReview(ctx, id)
 }
 
-// AddThread begins a conversation about a review. Without a language it follows the
-// messages of its person, and begins with that of the review.
-func (s *Service) AddThread(ctx context.Context, who, reviewID string, language task.Language) (store.Thread, error) {
-	if err := named(who); err != nil {
-		return store.Thread{}, err
-	}
-	if language != "" && language != task.Japanese && language != task.English {
-		return store.Thread{}, task.Errorf(task.Invalid, "there is no language %q; it is ja or en", string(language))
-	}
-	found, err := s.Review(ctx, who, reviewID)
-	if err != nil {
-		return store.Thread{}, err
-	}
-	made, err := s.Store.AddThread(ctx, store.Thread{ReviewID: found.ID, Owner: who, Language: string(language), CreatedAt: s.Now()})
-	if err != nil {
-		return store.Thread{}, err
-	}
-	return s.withLanguage(ctx, made)
-}
-
-// Thread returns a thread that the caller may see.
-func (s *Service) Thread(ctx context.Context, who, id string) (store.Thread, error) {
-	found, err := s.thread(ctx, who, id)
-	if err != nil {
-		return store.Thread{}, err
-	}
-	return s.withLanguage(ctx, found)
-}
-
-// thread is Thread as it is stored: without a language if it follows its person.
-func (s *Service) thread(ctx context.Context, who, id string) (store.Thread, error) {
-	found, err := s.Store.Thread(ctx, id)
-	if err != nil {
-		return store.Thread{}, err
-	}
-	record, err := s.Store.Review(ctx, found.ReviewID)
-	if err != nil {
-		return store.Thread{}, err
-	}
-	may, err := s.mayRead(ctx, record, who) // it may have been shared once
-	if err == nil && (!may || !isIn(found, who)) {
-		err = task.Errorf(task.NotFound, "there is no thread %q", id)
-	}
-	if err != nil {
-		return store.Thread{}, err
-	}
-	return found, nil
-}
-
-// isIn reports whether a thread is the caller's, or that of the people on the forge.
-func isIn(t store.Thread, who string) bool {
-	return who != "" && (t.Owner == "" || t.Owner == who)
-}
-
-// Threads returns the caller's threads about a review, and that of the people on
-// the forge.
-func (s *Service) Threads(ctx context.Context, who, reviewID string) ([]store.Thread, error) {
-	if _, err := s.Review(ctx, who, reviewID); err != nil {
-		return nil, err
-	}
-	found, err := s.Store.ListThreads(ctx, reviewID)
-	if err != nil {
-		return nil, err
-	}
-	var visible []store.Thread
-	for _, thread := range found {
-		if !isIn(thread, who) && thread.Owner != "" {
-			continue
-		}
-		if thread, err = s.withLanguage(ctx, thread); err != nil {
-			return nil, err
-		}
-		visible = append(visible, thread)
-	}
-	return visible, nil
-}
-
 // material is what conversations about a review are made of.
 func (s *Service) material(ctx context.Context, r store.Review) (Material, error) {
 	if kept, found := s.materials.get(r.ID); found {
@@ -387,7 +278,9 @@ func (s *Service) material(ctx context.Context, r store.Review) (Material, error
 	if made.Judgement, err = judge.ParseJudgement(r.Judgement); err != nil {
 		return Material{}, err
 	}
-	s.materials.keep(r.ID, made, len(r.AnswerText)+len(r.Judgement)+len(question.Text))
+	if r.State == store.Judged { // until then it changes
+		s.materials.keep(r.ID, made, len(r.AnswerText)+len(r.Judgement)+len(question.Text))
+	}
 	return made, nil
 }
 
@@ -419,29 +312,4 @@ func (m *materials) keep(id string, made Material, bytes int) {
 		m.known[id] = made
 		m.bytes += bytes
 	}
-}
-
-// Judge has the model review a document and keeps the review.
-func (s *Service) Judge(ctx context.Context, who string, question store.Question, answer string) (store.Review, error) {
-	if err := named(who); err != nil {
-		return store.Review{}, err
-	}
-	paper, err := judge.DocumentPaper(question.Text, answer, s.Language)
-	if err != nil {
-		return store.Review{}, err
-	}
-	model, err := s.Model(ForReview)
-	if err != nil {
-		return store.Review{}, err
-	}
-	judging, end := s.untilStop(ctx)
-	defer end()
-	judged, err := judge.Judge{Model: model, Prompts: s.Prompts, Log: s.Log}.Judge(judging, paper)
-	if errors.Is(context.Cause(judging), errStopping) && err != nil {
-		err = errStopping
-	}
-	if err != nil {
-		return store.Review{}, err
-	}
-	return s.AddReviewOf(ctx, who, question, store.Review{AnswerText: paper.Answer, Judgement: judged.JSON})
 }

@@ -2,6 +2,8 @@ package review
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -18,51 +20,114 @@ func (s *Service) mayRead(ctx context.Context, r store.Review, who string) (bool
 	return s.Store.MayRead(ctx, r.ID, who)
 }
 
-// Share lets a person read a review of the caller's own and talk about it, or everyone
-// who can sign in ([store.Everyone]). Conversations stay with those who hold them.
-func (s *Service) Share(ctx context.Context, who, id, with string) error {
-	if _, err := s.own(ctx, who, id); err != nil {
+// Readers are those with whom a review is shared.
+type Readers struct {
+	Everyone bool     // all who can sign in
+	People   []string // logins
+}
+
+// Count is how many they are, with everyone as one.
+func (r Readers) Count() int {
+	if r.Everyone {
+		return len(r.People) + 1
+	}
+	return len(r.People)
+}
+
+// checkNames refuses a name that is empty: it would be a mistake of whoever gives it.
+func (r Readers) checkNames() error {
+	if slices.ContainsFunc(r.People, func(login string) bool { return strings.TrimSpace(login) == "" }) {
+		return task.Errorf(task.Invalid, "the name of a person is empty").WithHint("name the people by their logins")
+	}
+	return nil
+}
+
+// names are the readers as the database has them.
+func (r Readers) names() []string {
+	if r.Everyone {
+		return append([]string{store.Everyone}, r.People...)
+	}
+	return r.People
+}
+
+// Share lets people read a review of the caller's own and talk about it. Conversations stay
+// with those who hold them. Nothing is shared if one of them has no account.
+func (s *Service) Share(ctx context.Context, who, id string, with Readers) error {
+	with, err := s.readers(ctx, who, id, with)
+	if err != nil {
 		return err
 	}
-	if with != store.Everyone {
-		user, err := s.Store.User(ctx, with)
-		if task.CodeOf(err) == task.NotFound {
-			return task.Errorf(task.Invalid, "there is no account %q to share the review with", with).WithHint("see toryo user list for the accounts")
-		}
-		if err != nil {
+	for _, name := range with.names() {
+		if err := s.Store.ShareReview(ctx, id, name, s.Now()); err != nil {
 			return err
 		}
-		with = user.Login
 	}
-	return s.Store.ShareReview(ctx, id, with, s.Now())
+	return nil
+}
+
+// SetReaders shares a review of the caller's own with these people and with nobody else.
+func (s *Service) SetReaders(ctx context.Context, who, id string, only Readers) error {
+	only, err := s.readers(ctx, who, id, only)
+	if err != nil {
+		return err
+	}
+	return s.Store.SetShares(ctx, id, only.names(), s.Now())
+}
+
+// readers checks that the review is the caller's own and that all have accounts. It names
+// each once, as the account does.
+func (s *Service) readers(ctx context.Context, who, id string, with Readers) (Readers, error) {
+	if _, err := s.own(ctx, who, id); err != nil {
+		return Readers{}, err
+	}
+	if err := with.checkNames(); err != nil {
+		return Readers{}, err
+	}
+	found := Readers{Everyone: with.Everyone}
+	for _, login := range with.People {
+		if slices.ContainsFunc(found.People, func(other string) bool { return task.SameLogin(other, login) }) {
+			continue
+		}
+		user, err := s.Store.User(ctx, login)
+		if task.CodeOf(err) == task.NotFound {
+			return Readers{}, task.Errorf(task.Invalid, "there is no account %q to share the review with", login).WithHint("see toryo user list for the accounts")
+		}
+		if err != nil {
+			return Readers{}, err
+		}
+		found.People = append(found.People, user.Login)
+	}
+	return found, nil
 }
 
 // Unshare takes back what Share has allowed. Conversations that others have begun are
 // kept, and out of their reach until the review is shared again.
-func (s *Service) Unshare(ctx context.Context, who, id, with string) error {
+func (s *Service) Unshare(ctx context.Context, who, id string, with Readers) error {
 	if _, err := s.own(ctx, who, id); err != nil {
 		return err
 	}
-	return s.Store.UnshareReview(ctx, id, with)
+	if err := with.checkNames(); err != nil {
+		return err
+	}
+	for _, name := range with.names() {
+		if err := s.Store.UnshareReview(ctx, id, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// SharedWith says with whom a review of the caller's own is shared, [store.Everyone]
-// first. Of a review of somebody else it says nothing.
-func (s *Service) SharedWith(ctx context.Context, who, id string) ([]string, error) {
+// SharedWith says with whom a review of the caller's own is shared. Of a review of somebody
+// else it says nothing.
+func (s *Service) SharedWith(ctx context.Context, who, id string) (Readers, error) {
 	found, err := s.Review(ctx, who, id)
 	if err != nil || !mine(found, who) {
-		return nil, err
+		return Readers{}, err
 	}
-	return s.Store.SharesOf(ctx, id)
-}
-
-// Readable returns every review that the caller may read, those of pull requests among
-// them, oldest first.
-func (s *Service) Readable(ctx context.Context, who string) ([]store.Review, error) {
-	if err := named(who); err != nil {
-		return nil, err
-	}
-	return s.Store.ListReviews(ctx, store.ReviewFilter{Reader: who, Pulls: true})
+	names, err := s.Store.SharesOf(ctx, id)
+	readers := Readers{Everyone: slices.Contains(names, store.Everyone)}
+	readers.People = slices.DeleteFunc(names, func(name string) bool { return name == store.Everyone })
+	return readers, err
 }
 
 // own returns a review of the caller's own.

@@ -168,7 +168,7 @@ func (s *Service) summariseUpTo(ctx context.Context, thread store.Thread, histor
 	if err != nil {
 		return err
 	}
-	w, err := s.wordingIn(s.spokenIn(thread, record, material, history, ""))
+	w, err := s.wordingIn(s.spokenIn(thread, record, material, ""))
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,9 @@ package review_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,22 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/review"
 )
+
+// segmentHeading is that of a summary or an excerpt, with the turns that it is of.
+var segmentHeading = regexp.MustCompile(`【(\d+)～(\d+)ターンの(要約|抜粋)`)
+
+// covers reports whether a turn is in one of the summaries, or stands among the excerpts with
+// its own words.
+func covers(summaries string, turn int) bool {
+	for _, heading := range segmentHeading.FindAllStringSubmatch(summaries, -1) {
+		first, _ := strconv.Atoi(heading[1])
+		last, _ := strconv.Atoi(heading[2])
+		if first <= turn && turn <= last {
+			return heading[3] == "要約" || strings.Contains(summaries, fmt.Sprintf("ユーザー (%d): user_%d\n", turn, turn))
+		}
+	}
+	return false
+}
 
 // bounded checks that a request of a turn has no more than it has with summaries: the
 // context, one message in place of what was summarised, the last exchange of that, what
@@ -28,8 +46,7 @@ func bounded(t *testing.T, request llm.Request, turn int) {
 		t.Errorf("turn %d begins with %q", turn, array[1:3])
 	}
 	for earlier := 1; earlier <= summarised; earlier++ {
-		covered := strings.Contains(array[1].Text, fmt.Sprintf("ユーザー (%d): user_%d\n", earlier, earlier)) || strings.Contains(array[1].Text, "要約")
-		if !covered {
+		if !covers(array[1].Text, earlier) {
 			t.Errorf("turn %d has nothing of turn %d: %q", turn, earlier, array[1].Text)
 		}
 	}

@@ -22,7 +22,7 @@ type Said struct {
 // Messages returns what was said in a thread. A message whose answering ended
 // unseen is shown as unanswered.
 func (s *Service) Messages(ctx context.Context, who, threadID string) ([]Said, error) {
-	thread, err := s.thread(ctx, who, threadID)
+	_, record, err := s.thread(ctx, who, threadID)
 	if err != nil {
 		return nil, err
 	}
@@ -36,12 +36,12 @@ func (s *Service) Messages(ctx context.Context, who, threadID string) ([]Said, e
 			return nil, err
 		}
 	}
-	return said, s.freshen(ctx, thread, said)
+	return said, s.freshen(ctx, record, said)
 }
 
 // Answer is a stored answer as people are shown it.
 func (s *Service) Answer(ctx context.Context, who string, message store.Message) (Said, error) {
-	thread, err := s.thread(ctx, who, message.ThreadID)
+	_, record, err := s.thread(ctx, who, message.ThreadID)
 	if err != nil {
 		return Said{}, err
 	}
@@ -50,7 +50,7 @@ func (s *Service) Answer(ctx context.Context, who string, message store.Message)
 		return Said{}, err
 	}
 	all := []Said{one}
-	err = s.freshen(ctx, thread, all)
+	err = s.freshen(ctx, record, all)
 	return all[0], err
 }
 
@@ -71,13 +71,9 @@ func (s *Service) said(message store.Message) (Said, error) {
 }
 
 // freshen marks citations that a later push made stale.
-func (s *Service) freshen(ctx context.Context, thread store.Thread, said []Said) error {
+func (s *Service) freshen(ctx context.Context, record store.Review, said []Said) error {
 	if !slices.ContainsFunc(said, func(one Said) bool { return len(one.Citations) > 0 }) {
 		return nil
-	}
-	record, err := s.Store.Review(ctx, thread.ReviewID)
-	if err != nil {
-		return err
 	}
 	newer, moved := s.newerSections(ctx, record)
 	if !moved {
@@ -92,15 +88,11 @@ func (s *Service) freshen(ctx context.Context, thread store.Thread, said []Said)
 
 // Preview is what would be sent for an input in a thread, now.
 func (s *Service) Preview(ctx context.Context, who, threadID, input string) (Composition, error) {
-	thread, err := s.thread(ctx, who, threadID)
+	thread, record, err := s.thread(ctx, who, threadID)
 	if err != nil {
 		return Composition{}, err
 	}
 	if err := bounded("message", input, maxMessage); err != nil {
-		return Composition{}, err
-	}
-	record, err := s.Store.Review(ctx, thread.ReviewID)
-	if err != nil {
 		return Composition{}, err
 	}
 	material, err := s.material(ctx, record)
@@ -112,7 +104,7 @@ func (s *Service) Preview(ctx context.Context, who, threadID, input string) (Com
 		return Composition{}, err
 	}
 	history := answered(said)
-	thread.Language = string(s.spokenIn(thread, record, material, history, input))
+	thread.Language = string(s.spokenIn(thread, record, material, input))
 	return Compose(s.Prompts, material, thread, history, input)
 }
 
@@ -140,7 +132,7 @@ func (c Composition) Given() Given {
 // Sent is what the model was given for an answer, when it was. NotFound if that was
 // not kept.
 func (s *Service) Sent(ctx context.Context, who, threadID, answerID string) (given Given, err error) {
-	if _, err := s.thread(ctx, who, threadID); err != nil {
+	if _, _, err := s.thread(ctx, who, threadID); err != nil {
 		return Given{}, err
 	}
 	said, err := s.Store.Messages(ctx, threadID)

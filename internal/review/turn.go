@@ -11,8 +11,9 @@ import (
 // Turn is a message that is being answered. Any number of goroutines may follow it,
 // and none has to.
 type Turn struct {
-	// Asked is the message, as it was stored.
-	Asked store.Message
+	// Asked is the message, as it was stored, and Thread the one that it is in.
+	Asked  store.Message
+	Thread store.Thread
 
 	mu      sync.Mutex
 	pieces  []Piece
@@ -29,7 +30,9 @@ type Piece struct {
 	Restart bool
 }
 
-func newTurn(asked store.Message) *Turn { return &Turn{Asked: asked, changed: make(chan struct{})} }
+func newTurn(begun store.Begun) *Turn {
+	return &Turn{Asked: begun.Message, Thread: begun.Thread, changed: make(chan struct{})}
+}
 
 // take is the sink that the model's answer goes into. It never waits.
 func (t *Turn) take(delta llm.Delta) {

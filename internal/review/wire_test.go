@@ -223,7 +223,7 @@ func onEachWire(t *testing.T, endpoint llm.Endpoint, test func(t *testing.T, r r
 // escapedThread is a thread about a review whose JSON has only ASCII in it.
 func (r room) escapedThread(t *testing.T) store.Thread {
 	t.Helper()
-	question, err := r.AddQuestion(t.Context(), store.Question{Text: "契約の成立を論ぜよ。", PurposeText: "趣旨の本文", GradingImpressionText: "実感の本文"})
+	question, err := r.AddQuestion(t.Context(), "alice", store.Question{Text: "契約の成立を論ぜよ。", PurposeText: "趣旨の本文", GradingImpressionText: "実感の本文"})
 	must(t, err)
 	made, err := r.AddReview(t.Context(), "alice", store.Review{
 		QuestionID: question.ID, AnswerText: answerText(),

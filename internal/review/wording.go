@@ -38,8 +38,8 @@ const gap = "……"
 // purposeWords and gradingWords ask for their blocks, in lower case: whatever the
 // language of the rest of the message is.
 var (
-	purposeWords = []string{"出題趣旨", "purpose of the question", "purpose text"}
-	gradingWords = []string{"採点実感", "grading impression"}
+	purposeWords = []string{PurposeWord(task.Japanese), PurposeWord(task.English), "purpose text"}
+	gradingWords = []string{GradingWord(task.Japanese), GradingWord(task.English)}
 )
 
 // wordingIn is the wording in a language, with the prompts of the configuration.

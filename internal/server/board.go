@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -88,7 +87,7 @@ func (a boardAPI) actor(ctx context.Context, named string) (string, error) {
 	if named != "" {
 		return a.named(ctx, named, token)
 	}
-	login, ok := a.board.LoginOf(cmp.Or(token.Person, token.Name))
+	login, ok := a.board.LoginOf(person(ctx))
 	if !ok {
 		login = "token-" + token.ID[max(0, len(token.ID)-12):]
 	}

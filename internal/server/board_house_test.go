@@ -89,6 +89,7 @@ type request struct {
 	path   string // below /api/board/repositories
 	body   any    // a string is sent as it is
 	as     string
+	user   string // of the machine
 }
 
 func (h boardHouse) do(t testing.TB, r request) (status int, answer string) {
@@ -110,6 +111,9 @@ func (h boardHouse) do(t testing.TB, r request) (status int, answer string) {
 	}
 	if r.as != "" {
 		call.Header.Set("X-Toryo-As", r.as)
+	}
+	if r.user != "" {
+		call.Header.Set(wire.MachineUserHeader, r.user)
 	}
 	call.Header.Set("Content-Type", "application/json")
 	got, err := h.web.Client().Do(call)

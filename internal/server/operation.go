@@ -10,6 +10,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/wire"
 )
 
 // bearer names the security scheme in the OpenAPI document.
@@ -32,7 +33,7 @@ func register[Input, Output any](s *Server, role access.Role, operation huma.Ope
 		}
 		if noted {
 			made := callOf(ctx)
-			err = s.audit.Do(ctx, actorOf(made.token), "api."+operation.OperationID, made.subject, do)
+			err = s.audit.Do(ctx, actorOf(made), "api."+operation.OperationID, made.subject, do)
 		} else {
 			err = do()
 		}
@@ -48,7 +49,8 @@ type callKey struct{}
 // calling is who makes a request, and what it is about.
 type calling struct {
 	token   store.Token
-	subject string // for the audit log
+	person  access.Person // for whom the token acts
+	subject string        // for the audit log
 }
 
 func callOf(ctx context.Context) calling {
@@ -61,17 +63,36 @@ func caller(ctx context.Context) store.Token { return callOf(ctx).token }
 
 // person is who makes the request: the account that the token acts for, or else the name
 // of the token.
-func (s *Server) person(ctx context.Context) (string, error) {
-	person, err := access.People{Store: s.store}.OfToken(ctx, caller(ctx))
-	return person.Login, err
+func person(ctx context.Context) string { return callOf(ctx).person.Login }
+
+// personOf finds out who makes a request. With the token that the server has made for commands
+// on its machine comes the name of the machine's user who runs one.
+func (s *Server) personOf(ctx huma.Context, token store.Token) (access.Person, error) {
+	people := access.People{Store: s.store}
+	if name := ctx.Header(wire.MachineUserHeader); token.ID == access.OwnTokenID && name != "" {
+		here, err := people.Here(ctx.Context(), name)
+		if err == nil && here.Account {
+			return here, nil
+		}
+		if err != nil && task.CodeOf(err) != task.Conflict { // else it is nobody who is known
+			return access.Person{}, err
+		}
+	}
+	return people.OfToken(ctx.Context(), token)
 }
 
-// actorOf is who acts with a token, for the audit log.
-func actorOf(token store.Token) string {
-	if token.Person == "" {
-		return "token " + token.Name
+// actorOf is who makes a request, for the audit log.
+func actorOf(made calling) string {
+	switch {
+	case made.token.ID == access.OwnTokenID && made.person.Account:
+		return made.person.Login + " (command line)"
+	case made.token.ID == access.OwnTokenID:
+		return "the command line"
+	case made.person.Account:
+		return made.person.Login + " (token " + made.token.Name + ")"
+	default:
+		return "token " + made.token.Name
 	}
-	return token.Person + " (token " + token.Name + ")"
 }
 
 // subjectOf is what a request is about: its path, and as whom it is made.
@@ -91,6 +112,10 @@ func (s *Server) demand(role access.Role) func(huma.Context, func(huma.Context))
 			err = task.Errorf(task.Forbidden, "a token with the role %s does not allow this", token.Role).
 				WithHint("use a token with the role %s", role)
 		}
+		var who access.Person
+		if err == nil {
+			who, err = s.personOf(ctx, token)
+		}
 		if err != nil {
 			s.refuse(ctx, err)
 			return
@@ -98,7 +123,7 @@ func (s *Server) demand(role access.Role) func(huma.Context, func(huma.Context))
 		if access.Role(token.Role) == access.Agent {
 			s.seen.note(token.ID)
 		}
-		next(huma.WithValue(ctx, callKey{}, calling{token, subjectOf(ctx)}))
+		next(huma.WithValue(ctx, callKey{}, calling{token, who, subjectOf(ctx)}))
 	}
 }
 

@@ -94,3 +94,63 @@ func TestShareOverHTTP(t *testing.T) {
 		}
 	})
 }
+
+// Who may read a review is said in one change: a name that nobody has changes nothing, and a
+// name that comes twice, in whichever letters, counts once.
+func TestSharesAreOneChange(t *testing.T) {
+	t.Parallel()
+	inChatHouses(t, func(h chatHouse) {
+		t := h.t
+		h.tokenFor("carol", "laptop")
+		h.tokenFor("dave", "desk")
+		path := "/v1/reviews/" + h.review().ID
+		ask[wire.Shares](h, 200, "alice", "PUT", path+"/shares", wire.Shares{People: []string{"carol"}})
+		for _, people := range [][]string{{"dave", "nobody"}, {"dave", " "}, {"dave", ""}} {
+			ask[wire.Problem](h, 422, "alice", "PUT", path+"/shares", wire.Shares{People: people})
+			if now := ask[wire.Review](h, 200, "alice", get, path, nil).Shares; now == nil || !slices.Equal(now.People, []string{"carol"}) || now.Everyone {
+				t.Errorf("after %q it is shared with %+v", people, now)
+			}
+		}
+		many := strings.Split(strings.Repeat("dave,DAVE,", 400)+"Dave", ",")
+		if shares := ask[wire.Shares](h, 200, "alice", "PUT", path+"/shares", wire.Shares{People: many}); !slices.Equal(shares.People, []string{"dave"}) || shares.Everyone {
+			t.Errorf("it is shared with %+v", shares)
+		}
+	})
+}
+
+// A question belongs to who keeps it: others read it with a review of it, and only so long.
+func TestQuestionsOfOthers(t *testing.T) {
+	t.Parallel()
+	inChatHouses(t, func(h chatHouse) {
+		t := h.t
+		h.tokenFor("carol", "laptop")
+		made := h.review()
+		path, question := "/v1/reviews/"+made.ID, "/v1/questions/"+made.QuestionID
+		sees := func(who string, status int) {
+			t.Helper()
+			ask[struct{}](h, status, who, get, question, nil)
+			if all := ask[wire.Questions](h, 200, who, get, "/v1/questions", nil).Questions; (len(all) == 1) != (status == 200) {
+				t.Errorf("%s is listed %+v", who, all)
+			}
+		}
+		sees("laptop", 404)
+		sees("vera", 404)
+		// Nobody reads one by guessing its id.
+		ask[wire.Problem](h, 404, "laptop", post, "/v1/reviews", wire.NewReview{QuestionID: made.QuestionID, Answer: "x", Review: []byte(`{}`)})
+		ask[wire.Shares](h, 200, "alice", "PUT", path+"/shares", wire.Shares{People: []string{"carol"}})
+		sees("laptop", 200)
+		ask[wire.Shares](h, 200, "alice", "PUT", path+"/shares", wire.Shares{})
+		sees("laptop", 404)
+		// The same again is the same; and it goes with its last review.
+		if again := h.review(); again.QuestionID != made.QuestionID {
+			t.Errorf("the same question is %s and %s", again.QuestionID, made.QuestionID)
+		}
+		if page := ask[wire.Questions](h, 200, "alice", get, "/v1/questions?limit=1&after="+made.QuestionID, nil).Questions; len(page) != 0 {
+			t.Errorf("the next page is %+v", page)
+		}
+		for _, one := range ask[wire.ReviewEntries](h, 200, "alice", get, "/v1/reviews", nil).Reviews {
+			ask[struct{}](h, 204, "alice", "DELETE", "/v1/reviews/"+one.ID, nil)
+		}
+		sees("alice", 404)
+	})
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -28,9 +27,11 @@ type (
 	byID struct {
 		ID string `path:"id"`
 	}
-	nothing struct{}
-
-	newQuestion     struct{ Body wire.NewQuestion }
+	newQuestion    struct{ Body wire.NewQuestion }
+	questionsInput struct {
+		After string `query:"after" doc:"Only what comes after the question with this id"`
+		Limit int    `query:"limit" default:"100" minimum:"1" maximum:"1000"`
+	}
 	questionOutput  struct{ Body wire.Question }
 	questionsOutput struct{ Body wire.Questions }
 
@@ -56,7 +57,8 @@ func (s *Server) registerReviews(service *review.Service) {
 		OperationID: "add-question", Method: http.MethodPost, Path: "/v1/questions", Summary: "Keep an official question", DefaultStatus: http.StatusCreated,
 	}, r.addQuestion)
 	register(s, access.Viewer, huma.Operation{
-		OperationID: "list-questions", Method: http.MethodGet, Path: "/v1/questions", Summary: "Official questions, oldest first",
+		OperationID: "list-questions", Method: http.MethodGet, Path: "/v1/questions", Summary: "Official questions that you may read, oldest first",
+		Description: "Those that you have kept, and those of reviews that you may read. There are fewer than the limit if their texts are long; go on with after until there is none.",
 	}, r.listQuestions)
 	register(s, access.Viewer, huma.Operation{
 		OperationID: "get-question", Method: http.MethodGet, Path: "/v1/questions/{id}", Summary: "One question", Errors: unknown,
@@ -76,7 +78,7 @@ func (s *Server) registerReviews(service *review.Service) {
 	}, r.deleteReview)
 	register(s, access.Operator, huma.Operation{
 		OperationID: "share-review", Method: http.MethodPut, Path: "/v1/reviews/{id}/shares", Summary: "Say who may read a review of yours", Errors: unknown,
-		Description: "Whoever may read it can talk about it too. Conversations stay with those who hold them.",
+		Description: "Whoever may read it can talk about it too, with the role operator. Conversations stay with those who hold them.",
 	}, r.share)
 	r.registerThreads(unknown)
 }
@@ -86,14 +88,16 @@ func questionOf(q store.Question) wire.Question {
 }
 
 func (r reviews) addQuestion(ctx context.Context, input *newQuestion) (*questionOutput, error) {
-	stored, err := r.service.AddQuestion(ctx, store.Question{
+	who := person(ctx)
+	stored, err := r.service.AddQuestion(ctx, who, store.Question{
 		Text: input.Body.Text, PurposeText: input.Body.Purpose, GradingImpressionText: input.Body.GradingImpression,
 	})
 	return &questionOutput{questionOf(stored)}, err
 }
 
-func (r reviews) listQuestions(ctx context.Context, _ *nothing) (*questionsOutput, error) {
-	found, err := r.service.Questions(ctx)
+func (r reviews) listQuestions(ctx context.Context, input *questionsInput) (*questionsOutput, error) {
+	who := person(ctx)
+	found, err := r.service.Questions(ctx, who, input.After, input.Limit)
 	output := questionsOutput{wire.Questions{Questions: make([]wire.Question, 0, len(found))}}
 	for _, q := range found {
 		output.Body.Questions = append(output.Body.Questions, questionOf(q))
@@ -102,15 +106,13 @@ func (r reviews) listQuestions(ctx context.Context, _ *nothing) (*questionsOutpu
 }
 
 func (r reviews) getQuestion(ctx context.Context, input *byID) (*questionOutput, error) {
-	found, err := r.service.Question(ctx, input.ID)
+	who := person(ctx)
+	found, err := r.service.Question(ctx, who, input.ID)
 	return &questionOutput{questionOf(found)}, err
 }
 
 func (r reviews) addReview(ctx context.Context, input *newReview) (*reviewOutput, error) {
-	who, err := r.server.person(ctx)
-	if err != nil {
-		return nil, err
-	}
+	who := person(ctx)
 	stored, err := r.service.AddReview(ctx, who, store.Review{
 		QuestionID: input.Body.QuestionID, CustomQuestionText: input.Body.CustomQuestion, AnswerText: input.Body.Answer, Judgement: input.Body.Review,
 	})
@@ -127,22 +129,14 @@ func (r reviews) listReviews(ctx context.Context, input *reviewsInput) (*reviews
 	}
 	output := reviewsOutput{wire.ReviewEntries{Reviews: make([]wire.ReviewEntry, 0, len(found))}}
 	for _, one := range found {
-		question, err := r.service.QuestionOf(ctx, one)
-		if err != nil {
-			return nil, err
-		}
-		output.Body.Reviews = append(output.Body.Reviews, ReviewEntryOf(one, question))
+		output.Body.Reviews = append(output.Body.Reviews, ReviewEntryOf(one, store.Question{Text: one.Title}))
 	}
 	return &output, nil
 }
 
 func (r reviews) list(ctx context.Context, input *reviewsInput) ([]store.Review, error) {
 	if input.Pull == "" {
-		who, err := r.server.person(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return r.service.History(ctx, who, input.After, input.Limit)
+		return r.service.History(ctx, person(ctx), input.After, input.Limit)
 	}
 	pull, err := task.ParseKey(input.Pull)
 	if err != nil {
@@ -154,8 +148,8 @@ func (r reviews) list(ctx context.Context, input *reviewsInput) ([]store.Review,
 // ReviewEntryOf is a review as a listing shows it.
 func ReviewEntryOf(one store.Review, question store.Question) wire.ReviewEntry {
 	entry := wire.ReviewEntry{
-		ID: one.ID, Title: titleOf(question.Text), QuestionID: one.QuestionID, HeadCommit: one.HeadCommit,
-		Sections: len(judge.ParseSections(one.AnswerText)), Verdict: one.Verdict, Owner: one.Owner, CreatedAt: one.CreatedAt,
+		ID: one.ID, Title: TitleOf(question.Text), QuestionID: one.QuestionID, HeadCommit: one.HeadCommit,
+		Sections: len(judge.ParseSections(one.AnswerText)), Verdict: one.Verdict, State: string(one.State), Cause: one.Cause, Owner: one.Owner, CreatedAt: one.CreatedAt,
 	}
 	if one.Pull != (task.Key{}) {
 		entry.Pull = one.Pull.String()
@@ -163,8 +157,8 @@ func ReviewEntryOf(one store.Review, question store.Question) wire.ReviewEntry {
 	return entry
 }
 
-// titleOf is the first line of a question, cut to what a list can show.
-func titleOf(text string) string {
+// TitleOf is the first line of a question, cut to what a list can show.
+func TitleOf(text string) string {
 	const most = 120
 	line, _, _ := strings.Cut(strings.TrimLeft(text, "# \t\r\n"), "\n")
 	if letters := []rune(strings.TrimSpace(line)); len(letters) > most {
@@ -174,10 +168,7 @@ func titleOf(text string) string {
 }
 
 func (r reviews) getReview(ctx context.Context, input *byID) (*reviewOutput, error) {
-	who, err := r.server.person(ctx)
-	if err != nil {
-		return nil, err
-	}
+	who := person(ctx)
 	found, err := r.service.Review(ctx, who, input.ID)
 	if err != nil {
 		return nil, err
@@ -199,62 +190,26 @@ func (r reviews) whole(ctx context.Context, who string, one store.Review) (*revi
 		return nil, err
 	}
 	output := reviewOutput{ReviewOf(one, question, threads)}
-	if len(shared) > 0 {
-		shares := sharesOf(shared)
+	if shared.Count() > 0 {
+		shares := wire.Shares{Everyone: shared.Everyone, People: shared.People}
 		output.Body.Shares = &shares
 	}
 	return &output, nil
 }
 
-func sharesOf(shared []string) wire.Shares {
-	var shares wire.Shares
-	for _, with := range shared {
-		if with == store.Everyone {
-			shares.Everyone = true
-		} else {
-			shares.People = append(shares.People, with)
-		}
-	}
-	return shares
-}
-
 // share makes a review shared with those who are named and with nobody else.
 func (r reviews) share(ctx context.Context, input *sharesInput) (*sharesOutput, error) {
-	who, err := r.server.person(ctx)
-	if err != nil {
+	who := person(ctx)
+	only := review.Readers{Everyone: input.Body.Everyone, People: input.Body.People}
+	if err := r.service.SetReaders(ctx, who, input.ID, only); err != nil {
 		return nil, err
-	}
-	wanted := slices.DeleteFunc(slices.Clone(input.Body.People), func(login string) bool { return login == store.Everyone })
-	if input.Body.Everyone {
-		wanted = append(wanted, store.Everyone)
-	}
-	for _, with := range wanted {
-		if err := r.service.Share(ctx, who, input.ID, with); err != nil {
-			return nil, err
-		}
 	}
 	shared, err := r.service.SharedWith(ctx, who, input.ID)
-	if err != nil {
-		return nil, err
-	}
-	for _, with := range shared {
-		if slices.ContainsFunc(wanted, func(login string) bool { return login == with || task.SameLogin(login, with) }) {
-			continue
-		}
-		if err := r.service.Unshare(ctx, who, input.ID, with); err != nil {
-			return nil, err
-		}
-	}
-	shared, err = r.service.SharedWith(ctx, who, input.ID)
-	return &sharesOutput{sharesOf(shared)}, err
+	return &sharesOutput{wire.Shares{Everyone: shared.Everyone, People: shared.People}}, err
 }
 
 func (r reviews) deleteReview(ctx context.Context, input *byID) (*struct{}, error) {
-	who, err := r.server.person(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return nil, r.service.DeleteReview(ctx, who, input.ID)
+	return nil, r.service.DeleteReview(ctx, person(ctx), input.ID)
 }
 
 // ReviewOf is a review as clients see it.

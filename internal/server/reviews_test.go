@@ -201,10 +201,10 @@ func TestReviewsOverHTTP(t *testing.T) {
 		if fmt.Sprint(wanted) != fmt.Sprint(given) || shown.Answer != sectionText(30) || shown.Threads == nil {
 			t.Errorf("the review is %+v", shown)
 		}
-		if all := ask[wire.Questions](h, 200, "vera", get, "/v1/questions", nil).Questions; len(all) != 1 || all[0].GradingImpression != "実感の本文" {
+		if all := ask[wire.Questions](h, 200, "alice", get, "/v1/questions", nil).Questions; len(all) != 1 || all[0].GradingImpression != "実感の本文" {
 			t.Errorf("the questions are %+v", all)
 		}
-		ask[wire.Question](h, 200, "vera", get, "/v1/questions/"+made.QuestionID, nil)
+		ask[wire.Question](h, 200, "alice", get, "/v1/questions/"+made.QuestionID, nil)
 		ask[struct{}](h, 204, "alice", http.MethodDelete, "/v1/reviews/"+custom.ID, nil)
 		ask[wire.Problem](h, 404, "alice", get, "/v1/reviews/"+custom.ID, nil)
 	})
@@ -388,7 +388,7 @@ func TestProviderErrorOverHTTP(t *testing.T) {
 		t := h.t
 		at := "/v1/threads/" + h.thread().ID + "/messages"
 		problem := ask[wire.Problem](h, 502, "alice", post, at, wire.NewMessage{Content: "refuse"})
-		if problem.Code != "provider_error" || problem.Title != "the model provider refused to answer" ||
+		if problem.Code != "provider_error" || problem.Title != "the model provider returned an error" ||
 			!strings.Contains(problem.Detail, "does not accept the request (status 400): a stop sequence is too long") {
 			t.Errorf("the problem is %+v", problem)
 		}

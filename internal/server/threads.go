@@ -94,28 +94,19 @@ func MessageOf(said review.Said) wire.Message {
 }
 
 func (r reviews) addThread(ctx context.Context, input *newThread) (*threadOutput, error) {
-	who, err := r.server.person(ctx)
-	if err != nil {
-		return nil, err
-	}
+	who := person(ctx)
 	made, err := r.service.AddThread(ctx, who, input.Body.ReviewID, task.Language(input.Body.Language))
 	return &threadOutput{ThreadOf(made)}, err
 }
 
 func (r reviews) getThread(ctx context.Context, input *byID) (*threadOutput, error) {
-	who, err := r.server.person(ctx)
-	if err != nil {
-		return nil, err
-	}
+	who := person(ctx)
 	found, err := r.service.Thread(ctx, who, input.ID)
 	return &threadOutput{ThreadOf(found)}, err
 }
 
 func (r reviews) listMessages(ctx context.Context, input *byID) (*messagesOutput, error) {
-	who, err := r.server.person(ctx)
-	if err != nil {
-		return nil, err
-	}
+	who := person(ctx)
 	said, err := r.service.Messages(ctx, who, input.ID)
 	output := messagesOutput{wire.Messages{Messages: make([]wire.Message, 0, len(said))}}
 	for _, one := range said {
@@ -125,10 +116,7 @@ func (r reviews) listMessages(ctx context.Context, input *byID) (*messagesOutput
 }
 
 func (r reviews) getContext(ctx context.Context, input *contextInput) (*contextOutput, error) {
-	who, err := r.server.person(ctx)
-	if err != nil {
-		return nil, err
-	}
+	who := person(ctx)
 	composed, err := r.service.Preview(ctx, who, input.ID, input.Input)
 	if err != nil {
 		return nil, err
@@ -146,10 +134,7 @@ func (r reviews) getContext(ctx context.Context, input *contextInput) (*contextO
 // addMessage answers when the answer is whole, or streams it. What is wrong with
 // the message itself is a problem either way.
 func (r reviews) addMessage(ctx context.Context, input *newMessage) (*huma.StreamResponse, error) {
-	who, err := r.server.person(ctx)
-	if err != nil {
-		return nil, err
-	}
+	who := person(ctx)
 	turn, err := r.service.Ask(ctx, who, input.ID, review.Message{Content: input.Body.Content, Repeat: input.Body.Repeat})
 	if err != nil {
 		return nil, err

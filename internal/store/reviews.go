@@ -11,20 +11,34 @@ import (
 // Question is an official question with what is known about grading it.
 type Question struct {
 	ID                    string
+	Owner                 string // who keeps it; empty for one of before, which is everyone's
 	Text                  string
 	PurposeText           string // 出題趣旨
 	GradingImpressionText string // 採点実感
 	CreatedAt             time.Time
 }
 
+// QuestionFilter narrows a listing. Zero fields do not narrow.
+type QuestionFilter struct {
+	// Reader is someone who may read them: the owner, or a person who may read a review of
+	// them. Those without an owner all may read.
+	Reader string
+	ID     string
+	After  string // only what comes after the question with this id
+	Newest bool   // newest first
+	Brief  bool   // with the beginning of the text, and without the others
+	Limit  int    // 0 means all
+}
+
 // Questions keeps official questions.
 type Questions interface {
-	// AddQuestion stores a question and returns it with its id.
+	// AddQuestion stores a question and returns it with its id. The same texts of the same
+	// owner are one question.
 	AddQuestion(ctx context.Context, q Question) (Question, error)
 	// Question returns one question.
 	Question(ctx context.Context, id string) (Question, error)
-	// ListQuestions returns all questions.
-	ListQuestions(ctx context.Context) ([]Question, error)
+	// ListQuestions returns the questions that pass the filter, oldest first.
+	ListQuestions(ctx context.Context, filter QuestionFilter) ([]Question, error)
 }
 
 // Review is a judgement of an answer to a question.
@@ -40,8 +54,25 @@ type Review struct {
 	Pull       task.Key
 	HeadCommit string
 	Verdict    string // of a pull request: approve, comment or request_changes
-	CreatedAt  time.Time
+	// State says what became of a review that a model makes; empty when it is there. Cause is
+	// why there is none, and until HeldUntil somebody works on it.
+	State     ReviewState
+	Cause     string
+	HeldUntil time.Time
+	// Title is the beginning of the question, where reviews are listed.
+	Title     string
+	CreatedAt time.Time
 }
+
+// ReviewState says what became of a review.
+type ReviewState string
+
+// The states of reviews.
+const (
+	Judged    ReviewState = ""
+	Judging   ReviewState = "judging" // see Review.HeldUntil
+	NotJudged ReviewState = "failed"  // can be tried again
+)
 
 // ReviewFilter narrows a listing. Zero fields do not narrow.
 type ReviewFilter struct {
@@ -56,7 +87,7 @@ type ReviewFilter struct {
 	After  string // only what comes after the review with this id
 	Before string // only what comes before it
 	Newest bool   // newest first
-	Brief  bool   // without answers and judgements, which are large
+	Brief  bool   // without answers and judgements, which are large, and of questions the beginning
 	Limit  int    // 0 means all
 }
 
@@ -83,8 +114,13 @@ type Reviews interface {
 	// ReviewedPulls returns the pull requests that have a review made at the given
 	// moment or later.
 	ReviewedPulls(ctx context.Context, since time.Time) ([]task.Key, error)
-	// DeleteReview removes a review with its threads.
+	// DeleteReview removes a review with its threads, and its question if that has an owner
+	// and no other review.
 	DeleteReview(ctx context.Context, id string) error
+	// SetReviewState says what became of a review that is being made, with its judgement if
+	// it is there. Conflict if the review is not in the state from which it is to go on, or
+	// if somebody else works on it at the given moment.
+	SetReviewState(ctx context.Context, from ReviewState, to Review, now time.Time) error
 }
 
 // Thread is a conversation about a review. One without an owner is that of the
@@ -94,11 +130,20 @@ type Thread struct {
 	ReviewID                    string
 	Owner                       string
 	Language                    string // empty means that of what people write in it
+	Spoken                      string // the language in which they last did, if that tells
 	ConversationSummary         string
 	SummaryUpToTurn             int
 	LastSectionMentionTurn      int
 	LastSectionParagraphNumbers []int
 	CreatedAt                   time.Time
+}
+
+// ThreadEntry is a thread in a listing.
+type ThreadEntry struct {
+	Thread
+	Title string   // the beginning of the review's question
+	Pull  task.Key // that the review is of, if it is
+	Turns int      // that were answered
 }
 
 // Threads keeps conversations. What the model is given besides the messages is
@@ -114,6 +159,13 @@ type Threads interface {
 	Thread(ctx context.Context, id string) (Thread, error)
 	// ListThreads returns the threads of a review.
 	ListThreads(ctx context.Context, reviewID string) ([]Thread, error)
+	// ThreadsOf returns the newest threads of a person about reviews that the person may
+	// read, newest first, with those of the people on the forge; about one review, or all if
+	// it is empty. They come without their summaries.
+	ThreadsOf(ctx context.Context, reader, reviewID string, limit int) ([]ThreadEntry, error)
+	// ThreadWith returns the thread of a person about a review that has a message of the
+	// origin, or NotFound.
+	ThreadWith(ctx context.Context, reviewID, owner, origin string) (Thread, error)
 	// AddSummary appends a summary of the turns after the given one, up to the
 	// other; Conflict if the summaries of the thread do not end there.
 	AddSummary(ctx context.Context, threadID string, after, upTo int, text string) error
@@ -149,7 +201,8 @@ type Message struct {
 	Content  string
 	Author   string // who wrote it on a forge; empty for the thread's owner
 	// Origin is the comment on a forge that the message came from, and Place the
-	// review thread in which it stands. A comment is a message once.
+	// review thread in which it stands. A comment is a message once. One that a page has
+	// sent has a name of the page's for its origin, so that it is a message once too.
 	Origin    string
 	Place     string
 	State     MessageState
@@ -190,6 +243,7 @@ type Ended struct {
 	Content                     string
 	Note                        string // what people are told below the answer; see Message.Cause
 	Citations                   json.RawMessage
+	Spoken                      string // the language of the message; empty if that does not tell
 	LastSectionMentionTurn      int
 	LastSectionParagraphNumbers []int
 	// Sent is what the model was given, kept for people to look at.
@@ -202,8 +256,8 @@ type Ended struct {
 type Turns interface {
 	// BeginTurn puts a message into the thread as its next turn. Begun is false,
 	// and nothing has changed, while another turn is being answered. A message
-	// that is the same as the last one without an answer is that one, asked again,
-	// and so is one of the same origin. NotFound if there is no such thread or no
+	// that is the same as the last one without an answer is that one, asked again, unless
+	// either stands on a forge, and so is one of the same origin. NotFound if there is no such thread or no
 	// message to repeat; Conflict for an origin that was answered, or for a message
 	// to repeat that has an answer.
 	BeginTurn(ctx context.Context, ask Ask) (turn Begun, begun bool, err error)

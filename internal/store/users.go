@@ -17,7 +17,8 @@ type User struct {
 
 // Users keeps the accounts of the pages.
 type Users interface {
-	// AddUser stores a user; Conflict if the login or the identity is taken.
+	// AddUser stores a user; Conflict if the login or the identity is taken. What belongs to
+	// the login, however it was written, belongs to the user.
 	AddUser(ctx context.Context, u User) (User, error)
 	// User returns one user.
 	User(ctx context.Context, login string) (User, error)
@@ -30,8 +31,9 @@ type Users interface {
 	SetUserPassword(ctx context.Context, login, password string) error
 	// SetUserRole changes what a user may do. Sessions go on with the new role.
 	SetUserRole(ctx context.Context, login, role string) error
-	// RemoveUser removes a user with all sessions, revokes the tokens that act for the
-	// user, and ends what is shared with the user by name.
+	// RemoveUser removes a user with all sessions, revokes the tokens that act for the user,
+	// those that only have the login for their name among them, and ends what is shared with
+	// the user by name. One who came from a provider may come again.
 	RemoveUser(ctx context.Context, login string) error
 }
 

@@ -85,7 +85,7 @@ var quotedLine = regexp.MustCompile(`(?m)^[ \t]*>.*$`)
 // tells: one word, such as OK or the name of something, is written so in every language.
 // What it quotes does not count, nor do names of files.
 func Spoken(text string) (in Language, tells bool) {
-	text = code.ReplaceAllString(quotedLine.ReplaceAllString(text, " "), " ")
+	text = withoutQuotations(code.ReplaceAllString(quotedLine.ReplaceAllString(text, " "), " "))
 	if in, says := writtenIn(text); says && in == Japanese {
 		return Japanese, true
 	}
@@ -97,4 +97,49 @@ func Spoken(text string) (in Language, tells bool) {
 		}
 	}
 	return English, words > 1
+}
+
+// quotationMarks are the marks around a quotation, by the one that opens it.
+var quotationMarks = map[rune]rune{'“': '”', '「': '」', '『': '』', '"': '"'}
+
+// withoutQuotations leaves out what stands in quotation marks: it is somebody else's.
+func withoutQuotations(text string) string {
+	letters := []rune(text)
+	var rest strings.Builder
+	for at := 0; at < len(letters); at++ {
+		closing, opens := quotationMarks[letters[at]]
+		if opens {
+			if end := endOfQuotation(letters[at:], closing); end > 0 {
+				rest.WriteByte(' ')
+				at += end
+				continue
+			}
+		}
+		rest.WriteRune(letters[at])
+	}
+	return rest.String()
+}
+
+// endOfQuotation is where the quotation ends that the letters begin with, or 0. Quotations can
+// stand within others. One that was cut for its length ends in … and may have opened more
+// of them than it has closed. A straight mark is also the sign for inches, and ends in its line.
+func endOfQuotation(letters []rune, closing rune) int {
+	opening, depth, cut := letters[0], 0, 0
+	for at, letter := range letters {
+		switch {
+		case letter == closing && at > 0:
+			depth--
+			if cut == 0 && letters[at-1] == '…' {
+				cut = at
+			}
+			if depth == 0 || opening == closing {
+				return at
+			}
+		case letter == opening:
+			depth++
+		case letter == '\n' && opening == closing:
+			return 0
+		}
+	}
+	return cut
 }

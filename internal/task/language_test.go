@@ -76,6 +76,18 @@ func TestSpokenLanguage(t *testing.T) {
 		"main.go":                        "",
 		"":                               "",
 		"`if x then`":                    "",
+		// What the buttons of a review put into a message is not what the person says.
+		"§3「契約は申込みと承諾の合致によって成立する。」 Why is this wrong?":          task.English,
+		"§3 “契約は申込みと承諾の合致によって成立する。” Why is this wrong?":         task.English,
+		"§3「A contract needs an offer and an acceptance.」なぜ？":   task.Japanese,
+		"§3 “A contract needs an offer and an acceptance.” なぜ？": task.Japanese,
+		"§3「彼は「はい」と言った。」 Is that enough?":                       task.English,
+		"§3「彼は「はい、契約を…」 Is that enough?":                        task.English,
+		"§3『契約の成立』 §4「契約の効力」":                                   "",
+		"§3「A contract needs an offer.」":                        "",
+		"What does \"契約\" mean in 5\" of text?":                 task.English,
+		"「契約」とは何ですか":                                            task.Japanese,
+		"「閉じていない引用":                                             task.Japanese,
 	} {
 		if got, told := task.Spoken(text); told != (want != "") || told && got != want {
 			t.Errorf("%q: %s, %v", text, got, told)

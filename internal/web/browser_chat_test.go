@@ -126,14 +126,23 @@ func TestAttacksInReviewsAreText(t *testing.T) {
 		alice.Open(path)
 		alice.harmless(path, scripts)
 	}
-	alice.Open("/reviews/" + one.ID + "?earlier=1")
-	if n := get[int](alice, `document.querySelectorAll("#messages .message.assistant").length`); n != len(attacks) {
-		t.Errorf("%d answers are shown", n)
+	shown := func() int { return get[int](alice, `document.querySelectorAll("#messages .message.assistant").length`) }
+	all := 0
+	for query, more := "?", true; more; more = query != "" {
+		alice.Open("/reviews/" + one.ID + query)
+		alice.harmless(query, scripts)
+		all += shown()
+		query = get[string](alice, `document.querySelector("#messages a[href*='earlier=']:not([href*='earlier=0'])")?.getAttribute("href") ?? ""`)
+	}
+	if all != len(attacks) {
+		t.Errorf("%d answers are shown", all)
 	}
 	// So is what comes in pieces.
+	alice.Open("/reviews/" + one.ID)
+	before := shown()
 	alice.Fill(`#chat-form textarea`, attackNumber(0))
 	alice.Click(`#chat-form [data-submit]`)
-	alice.Until(fmt.Sprintf(`document.querySelectorAll("#messages .message.assistant[data-message]").length === %d`, len(attacks)+1))
+	alice.Until(fmt.Sprintf(`document.querySelectorAll("#messages .message.assistant[data-message]").length === %d`, before+1))
 	alice.harmless("the chat as it comes", scripts)
 }
 
@@ -160,7 +169,7 @@ func TestChatAboutAReview(t *testing.T) {
 	alice.Click(`#chat-form [data-submit]`)
 	alice.Sees("#messages .message.assistant .text", "It is in §2")
 	alice.Sees("#messages .cites .badge-ok", "confirmed")
-	alice.Sees("#messages .cites .badge-bad", "no such line")
+	alice.Sees("#messages .cites .badge-bad", "no such section")
 	if link := get[string](alice, `document.querySelector("#messages .assistant .text a.cite").hash`); link != "#section-2" {
 		t.Errorf("the citation leads to %q", link)
 	}

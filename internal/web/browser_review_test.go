@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -92,13 +91,20 @@ func TestNewReview(t *testing.T) {
 	alice.Sees("#messages .message.assistant .text", "It is in §2")
 	alice.Open(get[string](alice, `document.querySelector("#messages .assistant a[href$='/sent']").getAttribute("href")`))
 	alice.Sees("main pre", "It is about hinges.")
-	// The question is there for other answers.
+	// The question is there for other answers, and for nobody else.
 	alice.Open("/reviews/new")
 	alice.Sees("select[name=question_id] option", "How is a gate fixed?")
+	if _, form := h.visitor(t, "bob").get("/reviews/new"); strings.Contains(form, "question_id") {
+		t.Error("bob can choose alice's question")
+	}
+	// What the audit log has is that it was begun, and by whom.
+	if log := strings.Join(h.audit(t), "\n"); !strings.Contains(log, "alice review.create judge=model done") {
+		t.Errorf("the audit log is\n%s", log)
+	}
 }
 
 // multipartOf is a form with a file as browsers send it, with the type of its content.
-func multipartOf(t *testing.T, fields map[string]string, file string, content []byte) (body *bytes.Buffer, kind string) {
+func multipartOf(t testing.TB, fields map[string]string, file string, content []byte) (body *bytes.Buffer, kind string) {
 	t.Helper()
 	body = new(bytes.Buffer)
 	form := multipart.NewWriter(body)
@@ -113,6 +119,24 @@ func multipartOf(t *testing.T, fields map[string]string, file string, content []
 	return body, form.FormDataContentType()
 }
 
+// upload sends the form of a new review, with a file, and returns the page that comes back.
+func (v *visitor) upload(fields map[string]string, file string, content []byte) (int, string) {
+	v.t.Helper()
+	t := v.t
+	body, kind := multipartOf(t, fields, file, content)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.house.web.URL+"/reviews", body)
+	must(t, err)
+	request.Header = v.header.Clone()
+	request.Header.Set("Content-Type", kind)
+	answer, err := v.client.Do(request)
+	must(t, err)
+	defer func() { _ = answer.Body.Close() }()
+	var text strings.Builder
+	_, err = readAll(&text, answer)
+	must(t, err)
+	return answer.StatusCode, text.String()
+}
+
 // Without scripts the form comes back with what was in it when something is wrong with it.
 // Files are bounded, and are texts.
 func TestNewReviewWithoutScripts(t *testing.T) {
@@ -122,18 +146,7 @@ func TestNewReviewWithoutScripts(t *testing.T) {
 	fields := map[string]string{"question": "How?", "judge": "json", "judgement": judgementJSON}
 	send := func(who *visitor, fields map[string]string, file string, content []byte) (int, string) {
 		t.Helper()
-		body, kind := multipartOf(t, fields, file, content)
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.web.URL+"/reviews", body)
-		must(t, err)
-		request.Header = who.header.Clone()
-		request.Header.Set("Content-Type", kind)
-		answer, err := who.client.Do(request)
-		must(t, err)
-		defer func() { _ = answer.Body.Close() }()
-		var text strings.Builder
-		_, err = readAll(&text, answer)
-		must(t, err)
-		return answer.StatusCode, text.String()
+		return who.upload(fields, file, content)
 	}
 	if status, page := send(alice, fields, "answer_file", []byte("$$[1] Oil it.")); status != http.StatusOK || !strings.Contains(page, "Made by hand.") || !strings.Contains(page, "Oil it.") {
 		t.Errorf("a review is made with %d %s", status, page)
@@ -367,60 +380,6 @@ func TestWhatIsPutIntoAMessage(t *testing.T) {
 		if _, page := h.visitor(t, "alice").get("/reviews/" + one.ID + "?" + query); !strings.Contains(page, ">"+want+"</textarea>") {
 			t.Errorf("with %s the box has not %q", query, want)
 		}
-	}
-}
-
-// A long answer and a long conversation are shown in parts: the page stays small, and every
-// section can be reached.
-func TestLongReview(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, withReviews(t))
-	var answer strings.Builder
-	for n := 1; n <= 300; n++ {
-		fmt.Fprintf(&answer, "$$[%d] file%d.go\n@@ -1,9 +1,9 @@\n%s", n, n, strings.Repeat("-old < line\n+new < line 日本語の行\n", 20))
-	}
-	one := h.review(t, "alice", answer.String())
-	thread, err := h.pages.Reviews.AddThread(t.Context(), "alice", one.ID, "en")
-	must(t, err)
-	for i := range 30 {
-		h.ask(t, "alice", thread.ID, fmt.Sprintf("question %d. %s", i, strings.Repeat("and more ", 200)))
-	}
-	alice := h.visitor(t, "alice")
-	small := func(path string) string {
-		t.Helper()
-		status, page := alice.get(path)
-		if status != http.StatusOK || len(page) > 300_000 {
-			t.Errorf("%s answers %d with %d bytes", path, status, len(page))
-		}
-		return page
-	}
-	page := small("/reviews/" + one.ID)
-	if !strings.Contains(page, `id="section-1"`) || strings.Contains(page, `id="section-299"`) || strings.Contains(page, "question 5.") || !strings.Contains(page, "question 29.") {
-		t.Error("the first page has not what it should have")
-	}
-	if all := small("/reviews/" + one.ID + "?from=299"); !strings.Contains(all, `id="section-299"`) || strings.Contains(all, `id="section-1"`) {
-		t.Error("the page of section 299 has not what it should have")
-	}
-	if _, all := alice.get("/reviews/" + one.ID + "?earlier=1"); !strings.Contains(all, "question 5.") {
-		t.Error("earlier messages are not there")
-	}
-	// From page to page one sees every section once, and comes back.
-	seen := 0
-	next := regexp.MustCompile(`href="(\?from=[0-9]+)[^"]*">Next sections`)
-	for path := "?"; ; {
-		page := small("/reviews/" + one.ID + path)
-		seen += strings.Count(page, `id="section-`)
-		link := next.FindStringSubmatch(page)
-		if link == nil {
-			if !strings.Contains(page, "Previous sections") {
-				t.Error("the last page does not lead back")
-			}
-			break
-		}
-		path = link[1]
-	}
-	if seen != 300 {
-		t.Errorf("%d sections were seen", seen)
 	}
 }
 

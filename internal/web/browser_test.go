@@ -12,6 +12,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testkit"
@@ -55,7 +56,7 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 	thread, err := h.pages.Reviews.AddThread(t.Context(), "root", about.ID, "en")
 	must(t, err)
 	h.ask(t, "root", thread.ID, "§2 what is there?")
-	must(t, h.pages.Reviews.Share(t.Context(), "root", about.ID, "alice"))
+	must(t, h.pages.Reviews.Share(t.Context(), "root", about.ID, review.Readers{People: []string{"alice"}}))
 	reviewed := h.pullReview(t, pull.Key)
 	return h, map[string]string{
 		"home": "/", "queue": "/queue", "agents": "/agents", "board": "/board", "issues": "/board/team/app", "new-issue": "/board/team/app/issues/new",

@@ -24,20 +24,33 @@ import (
 // plain form waits for it. The answer goes on when the reader goes away.
 func (p *Pages) ask(w http.ResponseWriter, r *http.Request, v visit, id string) {
 	who := v.user.Login
-	message := review.Message{Content: r.PostFormValue("content"), Repeat: r.PostFormValue("repeat")}
+	message := review.Message{Content: r.PostFormValue("content"), Repeat: r.PostFormValue("repeat"), Key: r.PostFormValue("key")}
 	var turn *review.Turn
 	err := p.audited(r.Context(), who, "chat.ask", r.URL.Path, func() (err error) {
 		turn, err = p.Reviews.Ask(r.Context(), who, id, message)
 		return err
 	})
+	streams := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 	switch {
+	case task.CodeOf(err) == task.Conflict && message.Key != "" && streams:
+		p.showAnswered(w, r, v, id) // the page has lost the connection, and sends it once more
 	case err != nil:
 		p.fail(w, r, v, err)
-	case strings.Contains(r.Header.Get("Accept"), "text/event-stream"):
+	case streams:
 		p.streamAnswer(w, r, v, turn)
 	default:
 		p.awaitAnswer(w, r, v, turn)
 	}
+}
+
+// showAnswered leads a page to the answer to what it sends again.
+func (p *Pages) showAnswered(w http.ResponseWriter, r *http.Request, v visit, id string) {
+	thread, err := p.Reviews.Thread(r.Context(), v.user.Login, id)
+	if err != nil {
+		p.fail(w, r, v, err)
+		return
+	}
+	p.sendEnding(r.Context(), v, newStream(w), threadURL(thread), nil)
 }
 
 // askAbout begins a conversation with its first message.
@@ -48,7 +61,7 @@ func (p *Pages) askAbout(w http.ResponseWriter, r *http.Request, v visit) {
 	}
 	var thread store.Thread
 	err := p.audited(r.Context(), v.user.Login, "chat.begin", r.URL.Path, func() (err error) {
-		thread, err = p.Reviews.AddThread(r.Context(), v.user.Login, r.PathValue("id"), "")
+		thread, err = p.Reviews.ThreadFor(r.Context(), v.user.Login, r.PathValue("id"), r.PostFormValue("key"))
 		return err
 	})
 	if err != nil {
@@ -61,16 +74,10 @@ func (p *Pages) askAbout(w http.ResponseWriter, r *http.Request, v visit) {
 // awaitAnswer waits for the end of a turn. The page of the conversation says how it ended:
 // a message without an answer stands in the box again.
 func (p *Pages) awaitAnswer(w http.ResponseWriter, r *http.Request, v visit, turn *review.Turn) {
-	_, failed := turn.Follow(r.Context(), nil)
-	thread, err := p.Reviews.Thread(r.Context(), v.user.Login, turn.Asked.ThreadID)
-	if err != nil {
-		p.fail(w, r, v, err)
-		return
+	if _, err := turn.Follow(r.Context(), nil); err != nil {
+		p.Log.DebugContext(r.Context(), "a message has no answer", "thread", turn.Thread.ID, "error", err)
 	}
-	if failed != nil {
-		p.Log.DebugContext(r.Context(), "a message has no answer", "thread", thread.ID, "error", failed)
-	}
-	http.Redirect(w, r, threadURL(thread), http.StatusSeeOther)
+	http.Redirect(w, r, threadURL(turn.Thread), http.StatusSeeOther)
 }
 
 // piece is an event of an answer on its way to a page.
@@ -82,12 +89,17 @@ type piece struct {
 	Action  string `json:"action,omitempty"` // where the next message goes
 }
 
+// newStream begins an answer of events.
+func newStream(w http.ResponseWriter) stream {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	return stream{w, http.NewResponseController(w)}
+}
+
 // streamAnswer sends what was asked, the pieces of the answer, and then the answer
 // as it is to be shown.
 func (p *Pages) streamAnswer(w http.ResponseWriter, r *http.Request, v visit, turn *review.Turn) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
-	to := stream{w, http.NewResponseController(w)}
+	to := newStream(w)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	pieces := make(chan review.Piece)
@@ -105,7 +117,7 @@ func (p *Pages) streamAnswer(w http.ResponseWriter, r *http.Request, v visit, tu
 		})
 		ended <- ending{answer, err}
 	}()
-	err := p.sendAsked(ctx, v, to, turn.Asked)
+	err := p.sendAsked(ctx, v, to, turn)
 	alive := time.NewTicker(aliveEvery)
 	defer alive.Stop()
 	for err == nil {
@@ -140,21 +152,17 @@ func (p *Pages) endAnswer(ctx context.Context, v visit, to stream, answer store.
 
 // sendAsked sends a message as it was stored, and where its conversation is: it may have
 // begun with the message.
-func (p *Pages) sendAsked(ctx context.Context, v visit, to stream, asked store.Message) error {
-	thread, err := p.Reviews.Thread(ctx, v.user.Login, asked.ThreadID)
-	if err != nil {
-		return err
-	}
+func (p *Pages) sendAsked(ctx context.Context, v visit, to stream, turn *review.Turn) error {
 	var html bytes.Buffer
-	if err := messageCard(v, review.Said{Message: asked}, true).Render(ctx, &html); err != nil {
+	if err := messageCard(v, saidCard{Said: review.Said{Message: turn.Asked}, drafted: true, link: sectionAnchor}).Render(ctx, &html); err != nil {
 		return err
 	}
-	return to.sendJSON("asked", piece{HTML: html.String(), Page: threadURL(thread), Action: "/threads/" + thread.ID + "/messages"})
+	return to.sendJSON("asked", piece{HTML: html.String(), Page: threadURL(turn.Thread), Action: "/threads/" + turn.Thread.ID + "/messages"})
 }
 
 func (p *Pages) sendMessage(ctx context.Context, v visit, to stream, event string, said review.Said) error {
 	var html bytes.Buffer
-	if err := messageCard(v, said, true).Render(ctx, &html); err != nil {
+	if err := messageCard(v, saidCard{Said: said, drafted: true, link: sectionAnchor}).Render(ctx, &html); err != nil {
 		return err
 	}
 	return to.sendJSON(event, piece{HTML: html.String()})
@@ -176,13 +184,13 @@ var (
 
 // answerText is a message with its sections as links. A citation that is not true
 // looks so, and others of the same section do not.
-func answerText(v visit, said review.Said) templ.Component {
+func answerText(v visit, card saidCard) templ.Component {
 	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
 		var plain bytes.Buffer
-		if err := markdown(said.Content).Render(ctx, &plain); err != nil {
+		if err := markdown(card.Content).Render(ctx, &plain); err != nil {
 			return err
 		}
-		_, err := io.WriteString(w, withLinks(v, plain.String(), statesOf(said, plain.String())))
+		_, err := io.WriteString(w, withLinks(v, plain.String(), statesOf(card.Said, plain.String()), card.link))
 		return err
 	})
 }
@@ -229,19 +237,28 @@ func numberOf(name string) int {
 }
 
 // withLinks makes links of sections in text. States is called for each section in order.
-func withLinks(v visit, html string, states func(number int) review.CitationState) string {
+func withLinks(v visit, html string, states func(number int) review.CitationState, link func(number int) templ.SafeURL) string {
 	return outsideLinks(html, func(piece string) string {
 		return sectionNamed.ReplaceAllStringFunc(piece, func(name string) string {
 			number := numberOf(name)
 			if number < 0 {
 				return name
 			}
-			state := states(number)
+			state, address := states(number), templ.EscapeString(string(link(number)))
 			if state == "" || state == review.Confirmed {
-				return fmt.Sprintf(`<a class="cite" href="#section-%d">%s</a>`, number, name)
+				return `<a class="cite" href="` + address + `">` + name + `</a>`
 			}
-			title := templ.EscapeString(v.t("citation." + string(state)))
-			return `<a class="cite unconfirmed" href="#section-` + strconv.Itoa(number) + `" title="` + title + `">` + name + `</a>`
+			title := templ.EscapeString(citationText(v, state, number))
+			return `<a class="cite unconfirmed" href="` + address + `" title="` + title + `">` + name + `</a>`
 		})
 	})
+}
+
+// citationText is what came of checking a citation. One of a section that does not exist has
+// a number, and one of a line has none.
+func citationText(v visit, state review.CitationState, section int) string {
+	if state == review.Missing && section > 0 {
+		return v.t("citation.no_section")
+	}
+	return v.t("citation." + string(state))
 }

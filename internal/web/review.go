@@ -31,6 +31,7 @@ const reviewsOnPage = 50
 
 func (p *Pages) registerReviews(mux *http.ServeMux) {
 	p.registerNewReview(mux)
+	p.registerTexts(mux)
 	mux.HandleFunc("GET /reviews", p.page(access.Viewer, p.showReviews))
 	mux.HandleFunc("GET /reviews/{id}", p.page(access.Viewer, p.showReview))
 	mux.HandleFunc("GET /threads/{id}/context", p.page(access.Viewer, p.showContext))
@@ -46,6 +47,9 @@ func (p *Pages) registerReviews(mux *http.ServeMux) {
 	})
 	on("delete", "review.delete", func(r *http.Request, v visit, id string) (string, error) {
 		return "/reviews", p.Reviews.DeleteReview(r.Context(), v.user.Login, id)
+	})
+	on("judge", "review.judge", func(r *http.Request, v visit, id string) (string, error) {
+		return "/reviews/" + id, p.Reviews.JudgeAgain(r.Context(), v.user.Login, id)
 	})
 	on("share", "review.share", func(r *http.Request, v visit, id string) (string, error) {
 		with, err := sharedWith(r)
@@ -68,15 +72,15 @@ func (p *Pages) registerReviews(mux *http.ServeMux) {
 }
 
 // sharedWith is with whom a form shares a review.
-func sharedWith(r *http.Request) (string, error) {
+func sharedWith(r *http.Request) (review.Readers, error) {
 	if r.PostFormValue("everyone") != "" {
-		return store.Everyone, nil
+		return review.Readers{Everyone: true}, nil
 	}
 	person := strings.TrimSpace(r.PostFormValue("person"))
 	if person == "" {
-		return "", task.Errorf(task.Invalid, "say with whom the review is shared")
+		return review.Readers{}, task.Errorf(task.Invalid, "say with whom the review is shared")
 	}
-	return person, nil
+	return review.Readers{People: []string{person}}, nil
 }
 
 // threadURL is where a conversation is read.
@@ -137,11 +141,7 @@ func (p *Pages) showReviews(r *http.Request, v visit) (templ.Component, error) {
 		found = found[:reviewsOnPage]
 	}
 	for _, one := range found {
-		question, err := p.Reviews.QuestionOf(r.Context(), one)
-		if err != nil {
-			return nil, err
-		}
-		list.rows = append(list.rows, reviewRow{one, firstLine(question.Text)})
+		list.rows = append(list.rows, reviewRow{p.Reviews.Current(one), firstLine(one.Title)})
 	}
 	return reviewsPage(v, list), nil
 }
@@ -157,11 +157,14 @@ type reviewView struct {
 	threads   []store.Thread
 	thread    *store.Thread // the one that is shown
 	said      []review.Said
-	earlier   int             // how many messages before them are not shown
+	from      int             // the section with which the page was asked to begin; 0 for the first
 	shown     []judge.Section // those on this page
+	earlier   int             // how many messages before those on this page there are
+	later     bool            // there are messages after them
+	pieces    pieces          // what of it is on this page
 	draft     string          // what stands in the box for the next message
 	again     string          // the message without an answer that the draft is
-	shared    []string        // with whom, if it is the reader's
+	shared    review.Readers  // with whom, if it is the reader's
 	people    []string        // with whom else it can be shared
 	language  task.Language   // of the conversation, or of the one that would begin
 }
@@ -172,7 +175,7 @@ func (p *Pages) showReview(r *http.Request, v visit) (templ.Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	view := reviewView{reviewRow: reviewRow{Review: found}, sections: judge.ParseSections(found.AnswerText)}
+	view := reviewView{reviewRow: reviewRow{Review: found}, sections: judge.ParseSections(found.AnswerText), from: numberIn(r.URL.Query(), "from")}
 	if len(view.sections) == 0 {
 		view.preamble = found.AnswerText
 	}
@@ -201,8 +204,10 @@ func (p *Pages) showReview(r *http.Request, v visit) (templ.Component, error) {
 		view.language = task.Language(view.thread.Language)
 	}
 	view.compose(v, r.URL.Query())
-	view.shorten(r.URL.Query())
-	return reviewPage(v, view), nil
+	if err := view.layOut(ctx, v, r.URL.Query()); err != nil {
+		return nil, err
+	}
+	return reviewPage(v, &view), nil
 }
 
 // entitle gives a review its title. One of a pull request has that of the task that made it,
@@ -236,7 +241,7 @@ func (p *Pages) readShares(ctx context.Context, v visit, view *reviewView) (err 
 	}
 	users, err := p.Store.ListUsers(ctx)
 	for _, user := range users {
-		if user.Login != v.user.Login && !slices.Contains(view.shared, user.Login) {
+		if user.Login != v.user.Login && !slices.Contains(view.shared.People, user.Login) {
 			view.people = append(view.people, user.Login)
 		}
 	}
@@ -281,15 +286,8 @@ func (view *reviewView) action() string {
 
 // compose puts into the box what a link was followed for: a section, its text or a remark.
 func (view *reviewView) compose(v visit, asked map[string][]string) {
-	number := func(name string) int {
-		if values := asked[name]; len(values) == 1 {
-			n, _ := strconv.Atoi(values[0]) // 0 is none
-			return n
-		}
-		return 0
-	}
 	text := ""
-	named, quoted := number("section"), number("quote")
+	named, quoted := numberIn(asked, "section"), numberIn(asked, "quote")
 	for _, section := range view.sections {
 		switch {
 		case named > 0 && section.Number == named:
@@ -298,13 +296,31 @@ func (view *reviewView) compose(v visit, asked map[string][]string) {
 			text = sectionQuote(v, section)
 		}
 	}
-	if n := number("remark"); n > 0 && n <= len(view.judgement.Items) {
+	if n := numberIn(asked, "remark"); n > 0 && n <= len(view.judgement.Items) {
 		text = remarkText(v, view.judgement.Items[n-1])
 	}
-	if text != "" && !strings.Contains(view.draft, text) {
+	if text != "" && !says(view.draft, text) {
 		view.draft = strings.TrimSpace(view.draft+"\n"+text) + " "
 	}
 }
+
+// says reports whether a message has a text already. §1 is not in §12.
+func says(message, text string) bool {
+	number := func(letter byte) bool { return '0' <= letter && letter <= '9' }
+	for rest := message; ; {
+		_, after, found := strings.Cut(rest, text)
+		if !found {
+			return false
+		}
+		if after == "" || !number(after[0]) || !number(text[len(text)-1]) {
+			return true
+		}
+		rest = after
+	}
+}
+
+// asks reports whether the reader can talk about the review.
+func (view *reviewView) asks(v visit) bool { return v.operator() && view.State == store.Judged }
 
 // here is the page with something put into the message.
 func (view *reviewView) here(name string, number int) templ.SafeURL {
@@ -359,6 +375,9 @@ func itemText(item judge.Item) []string {
 	}
 	return lines
 }
+
+// remarkLines is what an item of a judgement says, as one text.
+func remarkLines(item judge.Item) string { return strings.Join(itemText(item), "\n\n") }
 
 // sectionsText is how sections are named in a message.
 func sectionsText(numbers []int) string {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -25,11 +24,14 @@ const (
 
 func (p *Pages) registerNewReview(mux *http.ServeMux) {
 	mux.HandleFunc("GET /reviews/new", p.page(access.Operator, func(r *http.Request, v visit) (templ.Component, error) {
-		questions, err := p.Reviews.Questions(r.Context())
+		questions, err := p.Reviews.QuestionTitles(r.Context(), v.user.Login, questionsOnPage)
 		return newReviewPage(v, newReview{judge: byModel, questionID: r.URL.Query().Get("question"), questions: questions}), err
 	}))
 	mux.HandleFunc("POST /reviews", p.signedInWith(access.Operator, readUpload, p.createReview))
 }
+
+// questionsOnPage is how many questions can be chosen from.
+const questionsOnPage = 100
 
 // newReview is the form of a review that is to be made.
 type newReview struct {
@@ -52,42 +54,43 @@ func newReviewOf(r *http.Request) newReview {
 }
 
 // asked is the question of the form.
-func (f newReview) asked(ctx context.Context, reviews *review.Service) (store.Question, error) {
+func (f newReview) asked(ctx context.Context, reviews *review.Service, who string) (store.Question, error) {
 	if f.questionID == "" {
 		return store.Question{Text: f.question, PurposeText: f.purpose, GradingImpressionText: f.grading}, nil
 	}
 	if f.question != "" || f.purpose != "" || f.grading != "" {
 		return store.Question{}, task.Errorf(task.Invalid, "give either a kept question or the text of another one")
 	}
-	return reviews.Question(ctx, f.questionID)
+	return reviews.Question(ctx, who, f.questionID)
 }
 
-// createReview makes a review, by the model or of what somebody else has found. Whoever has a
-// script is told how it went in a stream; others wait for the page. The form comes back
-// with what was in it if it cannot be done.
+// createReview makes a review, by the model or of what somebody else has found. What the
+// model makes is there later: the page of the review says how it goes. Whoever has a script
+// is told in an event where the review is or what is wrong; for others the form comes back
+// with what was in it.
 func (p *Pages) createReview(w http.ResponseWriter, r *http.Request, v visit) {
 	form := newReviewOf(r)
-	making := func(ctx context.Context) (made store.Review, err error) {
-		err = p.audited(ctx, v.user.Login, "review.create", "judge="+form.judge, func() error {
-			made, err = p.makeReview(ctx, v.user.Login, form)
-			return err
-		})
-		return made, err
-	}
-	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
-		p.streamMaking(w, r, v, making)
-		return
-	}
-	made, err := making(r.Context())
-	if err != nil {
+	var made store.Review
+	err := p.audited(r.Context(), v.user.Login, "review.create", "judge="+form.judge, func() (err error) {
+		made, err = p.makeReview(r.Context(), v.user.Login, form)
+		return err
+	})
+	page := "/reviews/" + made.ID
+	switch {
+	case strings.Contains(r.Header.Get("Accept"), "text/event-stream"):
+		if err != nil && task.CodeOf(err) == task.Internal {
+			p.Log.ErrorContext(r.Context(), "a review was not made", "error", err)
+		}
+		p.sendEnding(r.Context(), v, newStream(w), page, err)
+	case err != nil:
 		p.showFormAgain(w, r, v, form, err)
-		return
+	default:
+		http.Redirect(w, r, page, http.StatusSeeOther)
 	}
-	http.Redirect(w, r, "/reviews/"+made.ID, http.StatusSeeOther)
 }
 
 func (p *Pages) makeReview(ctx context.Context, who string, form newReview) (store.Review, error) {
-	question, err := form.asked(ctx, p.Reviews)
+	question, err := form.asked(ctx, p.Reviews, who)
 	if err != nil {
 		return store.Review{}, err
 	}
@@ -98,11 +101,7 @@ func (p *Pages) makeReview(ctx context.Context, who string, form newReview) (sto
 		}
 		return p.Reviews.AddReviewOf(ctx, who, question, store.Review{AnswerText: form.answer, Judgement: json.RawMessage(form.judgement)})
 	case byModel:
-		judging, err := p.Reviews.BeginJudging(ctx, who, question, form.answer)
-		if err != nil {
-			return store.Review{}, err
-		}
-		return judging.Wait(ctx)
+		return p.Reviews.BeginJudging(ctx, who, question, form.answer)
 	default:
 		return store.Review{}, task.Errorf(task.Invalid, "say who assesses the answer")
 	}
@@ -116,7 +115,7 @@ func (p *Pages) showFormAgain(w http.ResponseWriter, r *http.Request, v visit, f
 		return
 	}
 	form.failure = problemText(v, err)
-	if form.questions, err = p.Reviews.Questions(r.Context()); err != nil {
+	if form.questions, err = p.Reviews.QuestionTitles(r.Context(), v.user.Login, questionsOnPage); err != nil {
 		p.fail(w, r, v, err)
 		return
 	}
@@ -135,41 +134,6 @@ func problemText(v visit, err error) string {
 	return coded.Message + " (" + coded.Hint + ")"
 }
 
-// streamMaking makes a review while it shows that the connection is alive, and ends with
-// where the review is or with what went wrong.
-func (p *Pages) streamMaking(w http.ResponseWriter, r *http.Request, v visit, do func(context.Context) (store.Review, error)) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
-	to := stream{w, http.NewResponseController(w)}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	type ending struct {
-		made store.Review
-		err  error
-	}
-	ended := make(chan ending, 1)
-	go func() { // ends with the review or with the context
-		made, err := do(ctx)
-		ended <- ending{made, err}
-	}()
-	alive := time.NewTicker(aliveEvery)
-	defer alive.Stop()
-	for {
-		select {
-		case <-alive.C:
-			if _, err := io.WriteString(w, ": alive\n\n"); err != nil || to.control.Flush() != nil {
-				return // whoever went away finds the review in the list
-			}
-		case end := <-ended:
-			if end.err != nil && task.CodeOf(end.err) == task.Internal && ctx.Err() == nil {
-				p.Log.ErrorContext(ctx, "a review was not made", "error", end.err)
-			}
-			p.sendEnding(ctx, v, to, "/reviews/"+end.made.ID, end.err)
-			return
-		}
-	}
-}
-
 // sendEnding sends the last event of something that a person waits for: where the result
 // is, or what went wrong.
 func (p *Pages) sendEnding(ctx context.Context, v visit, to stream, page string, err error) {
@@ -180,4 +144,9 @@ func (p *Pages) sendEnding(ctx context.Context, v visit, to stream, page string,
 	if err := to.sendJSON(event, last); err != nil {
 		p.Log.DebugContext(ctx, "client disconnected", "error", err)
 	}
+}
+
+// questionName tells questions apart that begin with the same line.
+func questionName(question store.Question) string {
+	return firstLine(question.Text) + " (" + question.CreatedAt.Format(time.DateOnly) + ")"
 }

@@ -3,11 +3,9 @@ package web
 import (
 	"iter"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
-	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -50,10 +48,6 @@ func limitOf(v visit, text string, limit int64) string {
 
 // short is a commit as people name it.
 func short(commit string) string { return textfmt.ShortCommit(commit) }
-
-func hasField(items []judge.Item, field string) bool {
-	return slices.ContainsFunc(items, func(item judge.Item) bool { return item.Field == field })
-}
 
 func keysOf(fields map[string]any) iter.Seq[string] { return maps.Keys(fields) }
 
@@ -103,13 +97,3 @@ func stepBadge(state string) string {
 	}
 	return "ok"
 }
-
-// shareName is with whom a review is shared.
-func shareName(v visit, with string) string {
-	if with == store.Everyone {
-		return v.t("review.everyone")
-	}
-	return with
-}
-
-func sharedWithAll(shared []string) bool { return slices.Contains(shared, store.Everyone) }

@@ -23,8 +23,14 @@ const maxAnswer = 64 << 20
 type Client struct {
 	Server string // for example http://127.0.0.1:8750
 	Token  string
-	HTTP   *http.Client
+	// MachineUser is who runs the command, where the token is that of a server on this machine;
+	// else it is empty.
+	MachineUser string
+	HTTP        *http.Client
 }
+
+// MachineUserHeader names the user of the machine who runs a command.
+const MachineUserHeader = "X-Toryo-Machine-User"
 
 // Me asks who the token belongs to.
 func (c *Client) Me(ctx context.Context) (Me, error) {
@@ -79,6 +85,9 @@ func (c *Client) request(ctx context.Context, method, path string, body any) (*h
 	}
 	request.Header.Set("Authorization", "Bearer "+c.Token)
 	request.Header.Set("Accept", "application/json")
+	if c.MachineUser != "" {
+		request.Header.Set(MachineUserHeader, c.MachineUser)
+	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}

@@ -42,6 +42,8 @@ type ReviewEntry struct {
 	Pull       string    `json:"pull,omitempty" doc:"The pull request that it is of" example:"github:owner/name!12"`
 	HeadCommit string    `json:"head_commit,omitempty"`
 	Verdict    string    `json:"verdict,omitempty" doc:"What a review of a pull request decided" enum:"approve,comment,request_changes"`
+	State      string    `json:"state,omitempty" doc:"What became of an assessment that the model makes, while it is not there" enum:"judging,failed"`
+	Cause      string    `json:"cause,omitempty" doc:"Why it has failed"`
 	Sections   int       `json:"sections" doc:"How many the answer has"`
 	Owner      string    `json:"owner,omitempty" doc:"Whose it is; nobody's if it is of a pull request"`
 	CreatedAt  time.Time `json:"created_at"`

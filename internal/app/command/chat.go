@@ -59,7 +59,7 @@ once more that has no answer.`,
 	c.Flags().BoolVar(&o.list, "list", false, "list your conversations, all of them or those about REVIEW")
 	c.Flags().BoolVar(&o.show, "show", false, "print what was said in the last conversation about REVIEW, or in the one that is named")
 	c.MarkFlagsMutuallyExclusive("list", "show", "new")
-	c.Flags().StringVar(&o.language, "language", "", "language of a new conversation: ja or en (default: that of the review)")
+	c.Flags().StringVar(&o.language, "language", "", "language of a new conversation: ja or en (default: the one that you write in)")
 	cli.CompleteFlag(c, "language", string(task.Japanese), string(task.English))
 	return c
 }
@@ -106,13 +106,17 @@ func (o *chat) talk(c *cobra.Command, service *review.Service, who string, threa
 	lines := bufio.NewScanner(c.InOrStdin())
 	lines.Buffer(nil, 1<<20)
 	fmt.Fprint(o.Stderr, "> ")
-	unanswered, failed := "", 0 // the last one without an answer, and how many there are
+	unanswered, err := lastUnanswered(c.Context(), service, who, thread)
+	if err != nil {
+		return err
+	}
+	failed := 0 // messages of now
 	for lines.Scan() {
 		message := review.Message{Content: lines.Text()}
 		switch text := strings.TrimSpace(lines.Text()); {
 		case text == again && unanswered != "":
 			message = review.Message{Repeat: unanswered}
-			failed--
+			failed = max(failed-1, 0)
 		case text == again:
 			fmt.Fprintln(o.Stderr, "every message has an answer")
 			fallthrough
@@ -124,11 +128,15 @@ func (o *chat) talk(c *cobra.Command, service *review.Service, who string, threa
 		if c.Context().Err() != nil {
 			return err
 		}
-		if err != nil {
+		switch {
+		case err == nil:
+			unanswered = ""
+		case task.CodeOf(err) == task.Conflict: // it has an answer by now
+			unanswered = ""
+			o.printProblem(err, false)
+		default:
 			unanswered, failed = cmp.Or(asked, message.Repeat), failed+1
 			o.printProblem(err, unanswered != "")
-		} else {
-			unanswered = ""
 		}
 		fmt.Fprint(o.Stderr, "> ")
 	}
@@ -160,17 +168,29 @@ func (o *chat) printProblem(err error, kept bool) {
 // thread is the conversation that is named, or the last one of the caller about the review
 // that is, or a new one.
 func (o *chat) thread(ctx context.Context, service *review.Service, who, id string) (store.Thread, error) {
-	if !o.fresh && o.language == "" {
-		named, found, err := store.Optional(service.Thread(ctx, who, id))
-		if err != nil || found {
-			return named, err
-		}
+	fresh := o.fresh || o.language != ""
+	named, found, err := store.Optional(service.Thread(ctx, who, id))
+	switch {
+	case err != nil, found && !fresh:
+		return named, err
+	case found:
+		id = named.ReviewID // another conversation about the same review
+	case !fresh:
 		last, found, err := lastThread(ctx, service, who, id, false)
 		if err != nil || found {
 			return last, err
 		}
 	}
 	return service.AddThread(ctx, who, id, task.Language(o.language))
+}
+
+// lastUnanswered is the message without an answer that a conversation ends with, or empty.
+func lastUnanswered(ctx context.Context, service *review.Service, who string, thread store.Thread) (string, error) {
+	said, err := service.Messages(ctx, who, thread.ID)
+	if last := len(said) - 1; err == nil && last >= 0 && said[last].State == store.Unanswered {
+		return said[last].ID, nil
+	}
+	return "", err
 }
 
 // lastThread is the last conversation of somebody about a review. With forge it may be that
@@ -186,7 +206,7 @@ func lastThread(ctx context.Context, service *review.Service, who, reviewID stri
 }
 
 // send sends a message and prints the answer as it comes in. It returns the id of the
-// message, if it was stored.
+// message, if it was stored and has no answer or has been shown one.
 func (o *chat) send(ctx context.Context, service *review.Service, who string, thread store.Thread, message review.Message) (asked string, err error) {
 	turn, err := service.Ask(ctx, who, thread.ID, message)
 	if err != nil {
@@ -204,7 +224,7 @@ func (o *chat) send(ctx context.Context, service *review.Service, who string, th
 	}
 	said, err := service.Answer(ctx, who, answer)
 	if err != nil {
-		return turn.Asked.ID, err
+		return "", err // it has its answer, which was printed
 	}
 	o.printCitations(said)
 	return turn.Asked.ID, nil

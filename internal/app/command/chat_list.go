@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -22,27 +23,31 @@ type threadEntry struct {
 	Turns int    `json:"turns"`
 }
 
-// printThreads lists the conversations of somebody, or those about a review.
+// listedThreads is how many conversations a list has.
+const listedThreads = 500
+
+// printThreads lists the newest conversations of somebody, or those about a review, oldest
+// first.
 func (o *chat) printThreads(ctx context.Context, service *review.Service, who string, args []string) error {
-	var about []store.Review
-	var err error
+	about := ""
 	if len(args) == 1 {
-		var one store.Review
-		one, err = service.Review(ctx, who, args[0])
-		about = []store.Review{one}
-	} else {
-		about, err = service.Readable(ctx, who)
-	}
-	if err != nil {
-		return err
-	}
-	entries := []threadEntry{}
-	for _, one := range about {
-		more, err := threadEntries(ctx, service, who, one)
+		one, err := service.Review(ctx, who, args[0])
 		if err != nil {
 			return err
 		}
-		entries = append(entries, more...)
+		about = one.ID
+	}
+	found, err := service.ThreadsOf(ctx, who, about, listedThreads+1)
+	if err != nil {
+		return err
+	}
+	if len(found) > listedThreads {
+		found = found[:listedThreads]
+		fmt.Fprintf(o.Stderr, "only the newest %d conversations are listed\n", listedThreads)
+	}
+	entries := make([]threadEntry, 0, len(found))
+	for _, one := range slices.Backward(found) {
+		entries = append(entries, threadEntry{Thread: server.ThreadOf(one.Thread), Title: server.TitleOf(one.Title), Turns: one.Turns})
 	}
 	if o.json {
 		return cli.PrintJSON(o.Stdout, map[string][]threadEntry{"threads": entries})
@@ -54,37 +59,9 @@ func (o *chat) printThreads(ctx context.Context, service *review.Service, who st
 		if entry.Shared {
 			of += " (on the forge)"
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", entry.ID, entry.ReviewID, entry.CreatedAt.Format(cli.Minutes), entry.Turns, entry.Language, of)
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", entry.ID, entry.ReviewID, entry.CreatedAt.Format(cli.Minutes), entry.Turns, cli.OrDash(entry.Language), of)
 	}
 	return table.Flush()
-}
-
-// threadEntries are the conversations about a review that somebody can see.
-func threadEntries(ctx context.Context, service *review.Service, who string, about store.Review) ([]threadEntry, error) {
-	threads, err := service.Threads(ctx, who, about.ID)
-	if err != nil || len(threads) == 0 {
-		return nil, err
-	}
-	question, err := service.QuestionOf(ctx, about)
-	if err != nil {
-		return nil, err
-	}
-	title := server.ReviewEntryOf(about, question).Title
-	var entries []threadEntry
-	for _, thread := range threads {
-		said, err := service.Messages(ctx, who, thread.ID)
-		if err != nil {
-			return nil, err
-		}
-		entry := threadEntry{Thread: server.ThreadOf(thread), Title: title}
-		for _, one := range said {
-			if one.Role == store.AssistantMessage {
-				entry.Turns++
-			}
-		}
-		entries = append(entries, entry)
-	}
-	return entries, nil
 }
 
 // printMessages prints what was said in a conversation.

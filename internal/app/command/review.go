@@ -89,7 +89,7 @@ func (f *paperFiles) bind(c *cobra.Command) {
 
 // read returns the question and the answer. An official question is kept together with the
 // review.
-func (f *paperFiles) read(ctx context.Context, service *review.Service) (store.Question, string, error) {
+func (f *paperFiles) read(ctx context.Context, service *review.Service, who string) (store.Question, string, error) {
 	if (f.question == "") == (f.questionID == "") || f.answer == "" {
 		return store.Question{}, "", task.Errorf(task.Usage, "the question or the answer is missing").WithHint("give --answer, and either --question or --question-id")
 	}
@@ -98,7 +98,7 @@ func (f *paperFiles) read(ctx context.Context, service *review.Service) (store.Q
 		return store.Question{}, "", err
 	}
 	if f.questionID != "" {
-		question, err := service.Question(ctx, f.questionID)
+		question, err := service.Question(ctx, who, f.questionID)
 		return question, answer, err
 	}
 	var question store.Question
@@ -153,7 +153,7 @@ func (o *onReviews) importReview(ctx context.Context, service *review.Service, w
 	if err != nil {
 		return err
 	}
-	question, answer, err := files.read(ctx, service)
+	question, answer, err := files.read(ctx, service, who)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ the budget of the day.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return o.begin(c.Context(), func(service *review.Service, who string) error {
-				question, answer, err := files.read(c.Context(), service)
+				question, answer, err := files.read(c.Context(), service, who)
 				if err != nil {
 					return err
 				}
@@ -229,11 +229,7 @@ func (o *onReviews) list(ctx context.Context, database store.Listing, service *r
 	}
 	entries := make([]wire.ReviewEntry, 0, len(found))
 	for _, one := range found {
-		question, err := service.QuestionOf(ctx, one)
-		if err != nil {
-			return err
-		}
-		entries = append(entries, server.ReviewEntryOf(one, question))
+		entries = append(entries, server.ReviewEntryOf(one, store.Question{Text: one.Title}))
 	}
 	if o.json {
 		return cli.PrintJSON(o.Stdout, wire.ReviewEntries{Reviews: entries})
@@ -328,6 +324,13 @@ func (o *onReviews) printReview(r store.Review, question store.Question, threads
 	}
 	if entry.Verdict != "" {
 		fmt.Fprintf(&text, "verdict: %s\n", strings.ReplaceAll(entry.Verdict, "_", " "))
+	}
+	switch r.State {
+	case store.Judging:
+		fmt.Fprintln(&text, "is being assessed")
+	case store.NotJudged:
+		fmt.Fprintf(&text, "no assessment: %s\n", r.Cause)
+	case store.Judged:
 	}
 	fmt.Fprintf(&text, "\n%s\n", judgement.Overall)
 	field := ""

@@ -3,12 +3,14 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/review"
-	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
@@ -27,9 +29,9 @@ hold them. Without --everyone and without a name, print with whom it is shared.`
 		c.Use, c.Short, c.Long = "unshare REVIEW [LOGIN]...", "Take back what toryo review share has allowed", ""
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		with := args[1:]
-		if everyone {
-			with = append(with, store.Everyone)
+		with := review.Readers{Everyone: everyone, People: args[1:]}
+		if slices.ContainsFunc(with.People, func(login string) bool { return strings.TrimSpace(login) == "" }) {
+			return task.Errorf(task.Usage, "a LOGIN is empty").WithHint("name a person, or give --everyone")
 		}
 		return o.run(c.Context(), func(service *review.Service, who string) error {
 			return o.share(c.Context(), service, who, args[0], with, back)
@@ -40,13 +42,13 @@ hold them. Without --everyone and without a name, print with whom it is shared.`
 	return c
 }
 
-func (o *onReviews) share(ctx context.Context, service *review.Service, who, id string, with []string, back bool) error {
+func (o *onReviews) share(ctx context.Context, service *review.Service, who, id string, with review.Readers, back bool) error {
 	do := service.Share
 	if back {
 		do = service.Unshare
 	}
-	for _, login := range with {
-		if err := do(ctx, who, id, login); err != nil {
+	if with.Count() > 0 {
+		if err := do(ctx, who, id, with); err != nil {
 			return err
 		}
 	}
@@ -54,14 +56,16 @@ func (o *onReviews) share(ctx context.Context, service *review.Service, who, id 
 	if err != nil {
 		return err
 	}
-	if len(shared) == 0 {
+	if shared.Count() == 0 {
 		_, err := fmt.Fprintln(o.Stdout, "shared with nobody")
 		return err
 	}
-	for _, login := range shared {
-		if login == store.Everyone {
-			login = "everyone"
+	if shared.Everyone {
+		if _, err := fmt.Fprintln(o.Stdout, "shared with everyone"); err != nil {
+			return err
 		}
+	}
+	for _, login := range shared.People {
 		if _, err := fmt.Fprintln(o.Stdout, "shared with", textfmt.Plain(login)); err != nil {
 			return err
 		}

@@ -127,6 +127,10 @@ func invite(ctx context.Context, out io.Writer, running site.Instance) error {
 		return err
 	}
 	person, err := access.People{Store: running.Store}.Here(ctx, personHere())
+	if task.CodeOf(err) == task.Conflict {
+		_, err := fmt.Fprintf(out, "pages: there is no link to open: %v\n", err)
+		return err
+	}
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func (o *operate) connectTo(role access.Role, do func(*wire.Client) error) error
 
 // clientOf asks the server that runs on the data directory.
 func (o *operate) clientOf(running site.Running) *wire.Client {
-	return &wire.Client{Server: running.URL, Token: running.Token, HTTP: running.Client()}
+	return &wire.Client{Server: running.URL, Token: running.Token, MachineUser: cli.MachineUser(), HTTP: running.Client()}
 }
 
 // renew makes a client ask the server that runs on the data directory now, which has another token

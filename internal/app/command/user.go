@@ -24,7 +24,7 @@ import (
 func User(p site.Program) *cobra.Command {
 	c := cli.Group("user", "People who can sign in to the pages",
 		userCreateCommand(p), userListCommand(p), userPasswordCommand(p), userRoleCommand(p),
-		userLinkCommand(p), userUnlinkCommand(p), userRemoveCommand(p))
+		userLinkCommand(p), userUnlinkCommand(p), userExpectCommand(p), userRemoveCommand(p))
 	c.Long = `People who can sign in to the pages. A viewer looks at everything, an operator also
 steers tasks and writes on the board, an admin also manages tokens and people.
 An account is one person on the pages, over HTTP (toryo token create --for LOGIN) and on
@@ -88,7 +88,14 @@ func userCreateCommand(p site.Program) *cobra.Command {
 			return err
 		}
 		return o.do(ctx, createUser, args[0], func(a access.Accounts) error {
+			had, err := a.Store.BelongingsOf(ctx, args[0])
+			if err != nil {
+				return err
+			}
 			if err := a.Create(ctx, args[0], access.Role(role), password); err != nil {
+				return err
+			}
+			if err := o.printTakenOver(args[0], had); err != nil {
 				return err
 			}
 			return o.linkFirstAdmin(ctx, args[0], access.Role(role))
@@ -126,9 +133,14 @@ func userRoleCommand(p site.Program) *cobra.Command {
 
 func userRemoveCommand(p site.Program) *cobra.Command {
 	o := onAccounts{Program: p}
-	return o.command("remove LOGIN", "Remove an account and sign the user out everywhere", 1, func(ctx context.Context, args []string) error {
+	c := o.command("remove LOGIN", "Remove an account and sign the user out everywhere", 1, func(ctx context.Context, args []string) error {
 		return o.do(ctx, "user.remove", args[0], func(a access.Accounts) error { return a.Store.RemoveUser(ctx, args[0]) })
 	})
+	c.Long = `Remove an account, sign the user out everywhere, and revoke the tokens that act for the user:
+those that were made for the account, and those that have its login for their name. Tokens
+of agents stay. Reviews and conversations stay too, for whoever gets an account with the
+same login.`
+	return c
 }
 
 func userListCommand(p site.Program) *cobra.Command {

@@ -27,7 +27,9 @@ func userLinkCommand(p site.Program) *cobra.Command {
 	c.Long = `Say which person a user of this machine is. Commands that the user runs, such as toryo review,
 toryo chat and toryo board, work for that person from then on. Reviews and conversations
 that belong to the name of the machine's user go to the person, unless that name is an
-account too. Without a link, a user of the machine is the account of the same name.`
+account too. Without a link, a user of the machine is the account of the same name, unless
+that was made by signing in elsewhere. The name can also be that of a token which was made
+for nobody: what the token owns goes to the person then.`
 	c.Flags().StringVar(&machineUser, "machine-user", "", "the user of the machine (`NAME`, default: you)")
 	return c
 }
@@ -78,7 +80,10 @@ func (o *onAccounts) linkFirstAdmin(ctx context.Context, login string, role acce
 		return nil
 	}
 	here, err := access.People{Store: o.database}.Here(ctx, machineUser)
-	if err != nil || here.Account {
+	if task.CodeOf(err) == task.Conflict || here.Account {
+		return nil // whoever it is, an admin says so
+	}
+	if err != nil {
 		return err
 	}
 	users, err := o.database.ListUsers(ctx)
@@ -101,4 +106,26 @@ func machineUsersOf(ctx context.Context, database store.People) (map[string][]st
 		names[one.Login] = append(names[one.Login], one.Name)
 	}
 	return names, err
+}
+
+func userExpectCommand(p site.Program) *cobra.Command {
+	o := onAccounts{Program: p}
+	c := o.command("expect LOGIN", "Let whoever signs in elsewhere with this login have what belongs to it", 1, func(ctx context.Context, args []string) error {
+		return cli.WithStore(ctx, o.Program, &o.settings, func(database store.Store) error {
+			return cli.Audited(ctx, o.Program, database, "user.expect", args[0], func() error { return database.ExpectUser(ctx, args[0]) })
+		})
+	})
+	c.Long = `Let whoever signs in elsewhere (OpenID Connect) with this login have an account here, although
+tokens, reviews or conversations have that name. Without it such a login is refused: nobody
+gets what belongs to others by choosing a name. It counts once.`
+	return c
+}
+
+// printTakenOver says what belongs to the name of a new account, and so to whoever has it.
+func (o *onAccounts) printTakenOver(login string, had store.Belongings) error {
+	if had.Reviews+had.Threads+had.Tokens == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(o.Stderr, "%s has what belonged to that name: %d reviews, %d conversations, %d tokens that act for it\n", login, had.Reviews, had.Threads, had.Tokens)
+	return err
 }

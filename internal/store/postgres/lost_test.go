@@ -111,7 +111,7 @@ func TestDatabaseDies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := s.ListQuestions(t.Context())
+	all, err := s.ListQuestions(t.Context(), store.QuestionFilter{})
 	if err != nil || len(all) != 4 {
 		t.Errorf("%d questions: %v", len(all), err)
 	}

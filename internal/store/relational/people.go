@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
@@ -32,16 +33,102 @@ func (s *Store) LinkMachineUser(ctx context.Context, name, login string) (moved 
 	return orNothing(moved, err)
 }
 
-// giveReviews makes a person the owner of what a name without an account owns.
+// giveReviews makes a person the owner of what a name owns, unless that name is somebody
+// else's. It returns how many reviews that are.
 func giveReviews(ctx context.Context, q session, name, login string) (int64, error) {
-	owned, err := exists(ctx, q, `SELECT 1 FROM users WHERE folded = ?`, assigneeMark.fold(name))
-	if err != nil || owned {
+	folded := assigneeMark.fold(name)
+	if folded != assigneeMark.fold(login) {
+		taken, err := exists(ctx, q, `SELECT 1 FROM users WHERE folded = ?`, folded)
+		if err != nil || taken {
+			return 0, err
+		}
+	}
+	names, err := ownersLike(ctx, q, folded)
+	if err != nil {
 		return 0, err
 	}
-	if _, err := q.exec(ctx, `UPDATE threads SET owner = ? WHERE owner = ?`, login, name); err != nil {
-		return 0, err
+	var moved int64
+	for _, owner := range names {
+		if owner == login {
+			continue
+		}
+		for _, table := range []string{"threads", "questions", "reviews"} {
+			n, err := q.exec(ctx, `UPDATE `+table+` SET owner = ? WHERE owner = ?`, login, owner)
+			if err != nil {
+				return 0, err
+			}
+			if table == "reviews" {
+				moved += n
+			}
+		}
 	}
-	return q.exec(ctx, `UPDATE reviews SET owner = ? WHERE owner = ?`, login, name)
+	return moved, nil
+}
+
+// ownersLike returns the names, as they are written, that own something and fold to the given
+// one. There are about as many owners as there are people.
+func ownersLike(ctx context.Context, q session, folded string) ([]string, error) {
+	owners, err := list(ctx, q, scanText, `SELECT owner FROM reviews UNION SELECT owner FROM threads UNION SELECT owner FROM questions`)
+	return slices.DeleteFunc(owners, func(owner string) bool { return owner == "" || assigneeMark.fold(owner) != folded }), err
+}
+
+// namesakes returns the tokens that act for a name alone and are not revoked.
+func namesakes(ctx context.Context, q session, folded string) ([]store.Token, error) {
+	tokens, err := list(ctx, q, scanToken, `SELECT `+tokenColumns+` FROM tokens WHERE person = '' AND revoked_at = ? AND role <> ?`, never, agentRole)
+	return slices.DeleteFunc(tokens, func(t store.Token) bool { return t.Name == "" || assigneeMark.fold(t.Name) != folded }), err
+}
+
+// BelongingsOf implements store.People.
+func (s *Store) BelongingsOf(ctx context.Context, name string) (had store.Belongings, err error) {
+	folded := assigneeMark.fold(name)
+	err = s.snapshot(ctx, func(q session) error {
+		had = store.Belongings{}
+		owners, err := ownersLike(ctx, q, folded)
+		if err != nil {
+			return err
+		}
+		for _, owner := range owners {
+			for table, count := range map[string]*int64{"reviews": &had.Reviews, "threads": &had.Threads} {
+				n, _, err := first(ctx, q, scanNumber, `SELECT COUNT(*) FROM `+table+` WHERE owner = ?`, owner)
+				if err != nil {
+					return err
+				}
+				*count += n
+			}
+		}
+		tokens, err := namesakes(ctx, q, folded)
+		if err != nil {
+			return err
+		}
+		had.Tokens = int64(len(tokens))
+		had.Expected, _, err = first(ctx, q, scanText, `SELECT identity FROM expected_users WHERE folded = ?`, folded)
+		return err
+	})
+	return orNothing(had, err)
+}
+
+// ExpectUser implements store.People.
+func (s *Store) ExpectUser(ctx context.Context, login string) error {
+	if err := requireName("login", login); err != nil {
+		return err
+	}
+	folded := assigneeMark.fold(login)
+	return s.write(ctx, func(q session) error {
+		taken, err := exists(ctx, q, `SELECT 1 FROM users WHERE folded = ?`, folded)
+		if err == nil && taken {
+			err = task.Errorf(task.Conflict, "there is a user %q already", login)
+		}
+		if err != nil {
+			return err
+		}
+		return expect(ctx, q, folded, store.AnyIdentity)
+	})
+}
+
+// expect notes who may have a login.
+func expect(ctx context.Context, q session, folded, identity string) error {
+	_, err := q.exec(ctx, `INSERT INTO expected_users (folded, identity) VALUES (?, ?) ON CONFLICT (folded) DO UPDATE SET identity = EXCLUDED.identity`, folded, identity)
+	return err
 }
 
 // exists reports whether a query finds anything.
@@ -83,13 +170,43 @@ func (s *Store) ShareReview(ctx context.Context, id, login string, at time.Time)
 	if err := checkName("person with whom a review is shared", login); err != nil {
 		return err
 	}
-	return s.write(ctx, func(q session) error {
-		_, err := q.exec(ctx, `INSERT INTO review_shares (review, folded, name, created_at) VALUES (`+listOf(4)+`) ON CONFLICT DO NOTHING`,
-			id, assigneeMark.fold(login), login, made(at).UnixMicro())
-		if q.dialect.Classify(err) == MissingReference {
-			return noReview(id)
+	return s.write(ctx, func(q session) error { return shareWith(ctx, q, id, login, at) })
+}
+
+func shareWith(ctx context.Context, q session, id, login string, at time.Time) error {
+	_, err := q.exec(ctx, `INSERT INTO review_shares (review, folded, name, created_at) VALUES (`+listOf(4)+`) ON CONFLICT DO NOTHING`,
+		id, assigneeMark.fold(login), login, made(at).UnixMicro())
+	if q.dialect.Classify(err) == MissingReference {
+		return noReview(id)
+	}
+	return err
+}
+
+// SetShares implements store.Shares. The review is locked, so that two who do this at once
+// do not mix.
+func (s *Store) SetShares(ctx context.Context, id string, logins []string, at time.Time) error {
+	for _, login := range logins {
+		if err := checkName("person with whom a review is shared", login); err != nil {
+			return err
 		}
-		return err
+	}
+	return s.write(ctx, func(q session) error {
+		found, err := exists(ctx, q, `SELECT 1 FROM reviews WHERE id = ? `+q.dialect.LockRows, id)
+		if err == nil && !found {
+			err = noReview(id)
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := q.exec(ctx, `DELETE FROM review_shares WHERE review = ?`, id); err != nil {
+			return err
+		}
+		for _, login := range logins {
+			if err := shareWith(ctx, q, id, login, at); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

@@ -9,48 +9,27 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-const questionColumns = `id, body, purpose, grading_impression, created_at`
-
-func scanQuestion(r row) (x store.Question, err error) {
-	err = r.Scan(&x.ID, &x.Text, &x.PurposeText, &x.GradingImpressionText, micros{&x.CreatedAt})
-	return x, err
-}
-
-// AddQuestion implements store.Questions.
-func (s *Store) AddQuestion(ctx context.Context, x store.Question) (store.Question, error) {
-	x.ID, x.CreatedAt = newID(), made(x.CreatedAt)
-	err := s.write(ctx, func(q session) error {
-		_, err := q.exec(ctx, `INSERT INTO questions (`+questionColumns+`) VALUES (`+listOf(5)+`)`,
-			x.ID, x.Text, x.PurposeText, x.GradingImpressionText, x.CreatedAt.UnixMicro())
-		return err
-	})
-	return orNothing(x, err)
-}
-
-// Question implements store.Questions.
-func (s *Store) Question(ctx context.Context, id string) (store.Question, error) {
-	return find(ctx, s, noQuestion(id), scanQuestion, `SELECT `+questionColumns+` FROM questions WHERE id = ?`, id)
-}
-
-func noQuestion(id string) error { return task.Errorf(task.NotFound, "there is no question %q", id) }
-
-// ListQuestions implements store.Questions.
-func (s *Store) ListQuestions(ctx context.Context) ([]store.Question, error) {
-	return all(ctx, s, scanQuestion, `SELECT `+questionColumns+` FROM questions ORDER BY id`)
-}
+// titleLetters is how many letters of a question are read where it is only named.
+const titleLetters = `300`
 
 const (
-	reviewColumns = `id, owner, question, custom_question, answer, judgement, pull, head_commit, verdict, created_at`
-	briefColumns  = `id, owner, question, custom_question, '', '', pull, head_commit, verdict, created_at`
+	reviewColumns = `id, owner, question, custom_question, answer, judgement, pull, head_commit, verdict, state, cause, held_until, created_at`
+	wholeColumns  = reviewColumns + `, ''`
+	briefColumns  = `id, owner, question, SUBSTR(custom_question, 1, ` + titleLetters + `), '', '', pull, head_commit, verdict, state, cause, held_until, created_at, ` + titleColumn
+	// titleColumn is the beginning of the question of a review.
+	titleColumn = `SUBSTR(COALESCE((SELECT body FROM questions WHERE questions.id = reviews.question), reviews.custom_question), 1, ` + titleLetters + `)`
 )
 
 func scanReview(r row) (x store.Review, err error) {
 	var question sql.NullString
 	var judgement, pull string
-	err = r.Scan(&x.ID, &x.Owner, &question, &x.CustomQuestionText, &x.AnswerText, &judgement, &pull, &x.HeadCommit, &x.Verdict, micros{&x.CreatedAt})
+	var held int64
+	err = r.Scan(&x.ID, &x.Owner, &question, &x.CustomQuestionText, &x.AnswerText, &judgement, &pull, &x.HeadCommit, &x.Verdict,
+		&x.State, &x.Cause, &held, micros{&x.CreatedAt}, &x.Title)
 	if err != nil {
 		return store.Review{}, err
 	}
+	x.HeldUntil = heldUntil(held)
 	x.QuestionID, x.Judgement = question.String, rawJSON(judgement)
 	if pull != "" {
 		x.Pull, err = task.ParseKey(pull)
@@ -64,14 +43,15 @@ func (s *Store) AddReview(ctx context.Context, x store.Review, writes ...store.A
 	if err != nil {
 		return store.Review{}, err
 	}
-	x.ID, x.CreatedAt, x.Judgement = newID(), made(x.CreatedAt), rawJSON(string(x.Judgement))
+	x.ID, x.CreatedAt, x.Judgement, x.Title = newID(), made(x.CreatedAt), rawJSON(string(x.Judgement)), ""
+	x.HeldUntil = heldUntil(heldMicros(x.HeldUntil))
 	err = s.write(ctx, func(q session) error {
 		if err := dropRefused(ctx, q, pull, x.HeadCommit, writes); err != nil {
 			return err
 		}
-		_, err := q.exec(ctx, `INSERT INTO reviews (`+reviewColumns+`) VALUES (`+listOf(10)+`)`,
+		_, err := q.exec(ctx, `INSERT INTO reviews (`+reviewColumns+`) VALUES (`+listOf(13)+`)`,
 			x.ID, x.Owner, sql.NullString{String: x.QuestionID, Valid: x.QuestionID != ""}, x.CustomQuestionText, x.AnswerText,
-			string(x.Judgement), pull, x.HeadCommit, x.Verdict, x.CreatedAt.UnixMicro())
+			string(x.Judgement), pull, x.HeadCommit, x.Verdict, x.State, x.Cause, heldMicros(x.HeldUntil), x.CreatedAt.UnixMicro())
 		switch q.dialect.Classify(err) {
 		case MissingReference:
 			return noQuestion(x.QuestionID)
@@ -126,7 +106,7 @@ func checkReview(x store.Review) (pull string, err error) {
 
 // Review implements store.Reviews.
 func (s *Store) Review(ctx context.Context, id string) (store.Review, error) {
-	return find(ctx, s, noReview(id), scanReview, `SELECT `+reviewColumns+` FROM reviews WHERE id = ?`, id)
+	return find(ctx, s, noReview(id), scanReview, `SELECT `+wholeColumns+` FROM reviews WHERE id = ?`, id)
 }
 
 func noReview(id string) error { return task.Errorf(task.NotFound, "there is no review %q", id) }
@@ -159,7 +139,7 @@ func (s *Store) ListReviews(ctx context.Context, filter store.ReviewFilter) ([]s
 	if filter.Newest {
 		order += ` DESC`
 	}
-	columns := reviewColumns
+	columns := reviewColumns + `, ` + titleColumn
 	if filter.Brief {
 		columns = briefColumns
 	}
@@ -172,12 +152,16 @@ func addReader(where *conditions, filter store.ReviewFilter) {
 	if filter.Reader == "" {
 		return
 	}
-	readable := `owner = ? OR id IN (SELECT review FROM review_shares WHERE folded IN ('', ?))`
+	condition := ownOrShared
 	if filter.Pulls {
-		readable += ` OR pull <> ''`
+		condition += ` OR reviews.pull <> ''`
 	}
-	where.add(`(`+readable+`)`, filter.Reader, assigneeMark.fold(filter.Reader))
+	where.add(`(`+condition+`)`, filter.Reader, assigneeMark.fold(filter.Reader))
 }
+
+// ownOrShared is the condition for reviews of a person's own and those that are shared with
+// the person. Its arguments are the login and the folded login.
+const ownOrShared = `reviews.owner = ? OR reviews.id IN (SELECT review FROM review_shares WHERE review_shares.folded IN ('', ?))`
 
 // addReviewText asks for a text in the question or in the name of the pull request. Of the
 // letters only A to Z are the same in both cases, in every database.
@@ -220,10 +204,72 @@ func (s *Store) ReviewedPulls(ctx context.Context, since time.Time) ([]task.Key,
 // DeleteReview implements store.Reviews.
 func (s *Store) DeleteReview(ctx context.Context, id string) error {
 	return s.write(ctx, func(q session) error {
+		question, _, err := first(ctx, q, scanText, `SELECT COALESCE(question, '') FROM reviews WHERE id = ?`, id)
+		if err != nil {
+			return err
+		}
 		deleted, err := q.exec(ctx, `DELETE FROM reviews WHERE id = ?`, id)
 		if err == nil && deleted == 0 {
 			err = noReview(id)
 		}
+		if err == nil && question != "" {
+			err = dropQuestion(ctx, q, question)
+		}
 		return err
 	})
+}
+
+// dropQuestion removes a question that has an owner and no review. It is locked first, so
+// that nobody refers to it meanwhile.
+func dropQuestion(ctx context.Context, q session, id string) error {
+	if _, _, err := first(ctx, q, scanText, `SELECT id FROM questions WHERE id = ? `+q.dialect.LockRows, id); err != nil {
+		return err
+	}
+	_, err := q.exec(ctx, `DELETE FROM questions WHERE id = ? AND owner <> '' AND NOT EXISTS (SELECT 1 FROM reviews WHERE reviews.question = questions.id)`, id)
+	return err
+}
+
+// SetReviewState implements store.Reviews.
+func (s *Store) SetReviewState(ctx context.Context, from store.ReviewState, to store.Review, now time.Time) error {
+	if err := checkJSON("review", to.Judgement); err != nil {
+		return err
+	}
+	set, args := `state = ?, cause = ?, held_until = ?`, []any{to.State, cleanText(to.Cause), heldMicros(to.HeldUntil)}
+	if to.State == store.Judged {
+		set, args = set+`, judgement = ?`, append(args, string(to.Judgement))
+	}
+	is, args := `state = ?`, append(args, to.ID, from)
+	if from == store.NotJudged { // so is one that nobody works on any more
+		is, args = `(state = ? OR state = ? AND held_until <= ?)`, append(args, store.Judging, now.UnixMicro())
+	}
+	return s.write(ctx, func(q session) error {
+		changed, err := q.exec(ctx, `UPDATE reviews SET `+set+` WHERE id = ? AND `+is, args...)
+		if err != nil || changed > 0 {
+			return err
+		}
+		found, err := exists(ctx, q, `SELECT 1 FROM reviews WHERE id = ?`, to.ID)
+		if err == nil && !found {
+			return noReview(to.ID)
+		}
+		if err == nil {
+			err = task.Errorf(task.Conflict, "somebody else has gone on with review %s", to.ID)
+		}
+		return err
+	})
+}
+
+// heldMicros is how the moment is stored until which somebody works on something: 0 for none.
+func heldMicros(until time.Time) int64 {
+	if until.IsZero() {
+		return 0
+	}
+	return until.UnixMicro()
+}
+
+// heldUntil is the moment as it comes back.
+func heldUntil(micros int64) (until time.Time) {
+	if micros > 0 {
+		until = time.UnixMicro(micros).UTC()
+	}
+	return until
 }

@@ -9,12 +9,17 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-const threadColumns = `id, review, owner, language, conversation_summary, summary_up_to_turn, last_section_turn, last_section_numbers, created_at`
+const threadColumns = `id, review, owner, language, spoken, conversation_summary, summary_up_to_turn, last_section_turn, last_section_numbers, created_at`
 
-func scanThread(r row) (x store.Thread, err error) {
+func scanThread(r row) (store.Thread, error) { return scanThreadAnd(r) }
+
+// scanThreadAnd scans a thread and what else the row has.
+func scanThreadAnd(r row, more ...any) (x store.Thread, err error) {
 	var numbers string
-	err = r.Scan(&x.ID, &x.ReviewID, &x.Owner, &x.Language, &x.ConversationSummary, &x.SummaryUpToTurn,
-		&x.LastSectionMentionTurn, &numbers, micros{&x.CreatedAt})
+	err = r.Scan(append([]any{
+		&x.ID, &x.ReviewID, &x.Owner, &x.Language, &x.Spoken, &x.ConversationSummary, &x.SummaryUpToTurn,
+		&x.LastSectionMentionTurn, &numbers, micros{&x.CreatedAt},
+	}, more...)...)
 	if err != nil {
 		return store.Thread{}, err
 	}
@@ -48,8 +53,8 @@ func addThread(ctx context.Context, q session, x store.Thread) (store.Thread, er
 		return store.Thread{}, err
 	}
 	x.ID, x.CreatedAt = newID(), made(x.CreatedAt)
-	_, err = q.exec(ctx, `INSERT INTO threads (`+threadColumns+`) VALUES (`+listOf(9)+`)`,
-		x.ID, x.ReviewID, x.Owner, x.Language, x.ConversationSummary, x.SummaryUpToTurn, x.LastSectionMentionTurn, numbers, x.CreatedAt.UnixMicro())
+	_, err = q.exec(ctx, `INSERT INTO threads (`+threadColumns+`) VALUES (`+listOf(10)+`)`,
+		x.ID, x.ReviewID, x.Owner, x.Language, x.Spoken, x.ConversationSummary, x.SummaryUpToTurn, x.LastSectionMentionTurn, numbers, x.CreatedAt.UnixMicro())
 	switch q.dialect.Classify(err) {
 	case MissingReference:
 		return store.Thread{}, noReview(x.ReviewID)
@@ -83,6 +88,41 @@ func noThread(id string) error { return task.Errorf(task.NotFound, "there is no 
 // ListThreads implements store.Threads.
 func (s *Store) ListThreads(ctx context.Context, reviewID string) ([]store.Thread, error) {
 	return all(ctx, s, scanThread, `SELECT `+threadColumns+` FROM threads WHERE review = ? ORDER BY id`, reviewID)
+}
+
+// ThreadsOf implements store.Threads.
+func (s *Store) ThreadsOf(ctx context.Context, reader, reviewID string, limit int) ([]store.ThreadEntry, error) {
+	if err := requireName("reader of threads", reader); err != nil {
+		return nil, err
+	}
+	if err := checkLimit(limit); err != nil {
+		return nil, err
+	}
+	var where conditions
+	where.add(`threads.owner IN ('', ?)`, reader)
+	where.add(`(`+ownOrShared+` OR reviews.pull <> '')`, reader, assigneeMark.fold(reader))
+	where.addText(`threads.review`, reviewID)
+	query, args := limited(`SELECT threads.id, threads.review, threads.owner, threads.language, threads.spoken, '', threads.summary_up_to_turn,
+		threads.last_section_turn, threads.last_section_numbers, threads.created_at, `+titleColumn+`, reviews.pull,
+		(SELECT COUNT(*) FROM messages WHERE messages.thread = threads.id AND messages.role = 'assistant')
+		FROM threads JOIN reviews ON reviews.id = threads.review`+where.text()+` ORDER BY threads.id DESC`, where.args, limit)
+	return all(ctx, s, scanThreadEntry, query, args...)
+}
+
+func scanThreadEntry(r row) (x store.ThreadEntry, err error) {
+	var pull string
+	if x.Thread, err = scanThreadAnd(r, &x.Title, &pull, &x.Turns); err != nil || pull == "" {
+		return x, err
+	}
+	x.Pull, err = task.ParseKey(pull)
+	return x, err
+}
+
+// ThreadWith implements store.Threads.
+func (s *Store) ThreadWith(ctx context.Context, reviewID, owner, origin string) (store.Thread, error) {
+	missing := task.Errorf(task.NotFound, "no message of %q is about review %s", origin, reviewID)
+	return find(ctx, s, missing, scanThread, `SELECT `+threadColumns+` FROM threads WHERE review = ? AND owner = ?
+		AND EXISTS (SELECT 1 FROM messages WHERE messages.thread = threads.id AND messages.origin = ? AND messages.origin <> '')`, reviewID, owner, origin)
 }
 
 // lockThread returns a thread that nobody else changes until the transaction ends.

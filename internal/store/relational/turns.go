@@ -20,9 +20,7 @@ func scanMessage(r row) (x store.Message, err error) {
 	var citations string
 	err = r.Scan(&x.ID, &x.ThreadID, &x.Turn, &x.Role, &x.Content, &x.Author, &x.Origin, &x.Place, &x.State, &x.Cause, &x.Attempts,
 		&held, &citations, micros{&x.CreatedAt})
-	if held > 0 {
-		x.HeldUntil = time.UnixMicro(held).UTC()
-	}
+	x.HeldUntil = heldUntil(held)
 	x.Citations = rawJSON(citations)
 	return x, err
 }
@@ -123,15 +121,18 @@ func earlierOf(ask store.Ask, said []store.Message) (earlier store.Message, foun
 	if ask.Repeat != "" {
 		return earlier, false, task.Errorf(task.NotFound, "there is no message %q in thread %s", ask.Repeat, ask.ThreadID)
 	}
-	if last != nil && ask.Origin == "" && last.Origin == "" && last.Content == ask.Content {
+	if last != nil && ask.Place == "" && last.Place == "" && last.Content == ask.Content {
 		return *last, true, nil
 	}
 	return earlier, false, nil
 }
 
 func askAgain(ctx context.Context, q session, ask store.Ask, earlier store.Message, turn int) (store.Message, error) {
-	_, err := q.exec(ctx, `UPDATE messages SET state = ?, turn = ?, cause = '', attempts = attempts + 1, claim = ?, held_until = ? WHERE id = ?`,
-		store.Answering, turn, ask.Claim, ask.Until.UnixMicro(), earlier.ID)
+	if ask.Origin != "" && earlier.Place == "" { // by which it is known from now on
+		earlier.Origin = ask.Origin
+	}
+	_, err := q.exec(ctx, `UPDATE messages SET state = ?, turn = ?, origin = ?, cause = '', attempts = attempts + 1, claim = ?, held_until = ? WHERE id = ?`,
+		store.Answering, turn, earlier.Origin, ask.Claim, ask.Until.UnixMicro(), earlier.ID)
 	earlier.State, earlier.Turn, earlier.Cause, earlier.HeldUntil = store.Answering, turn, "", moment(ask.Until)
 	earlier.Attempts++
 	return earlier, err
@@ -139,14 +140,12 @@ func askAgain(ctx context.Context, q session, ask store.Ask, earlier store.Messa
 
 func addMessage(ctx context.Context, q session, x store.Message, claim string) (store.Message, error) {
 	x.ID, x.CreatedAt = newID(), made(x.CreatedAt)
-	var held int64
 	if !x.HeldUntil.IsZero() {
 		x.HeldUntil = moment(x.HeldUntil)
-		held = x.HeldUntil.UnixMicro()
 	}
 	_, err := q.exec(ctx, `INSERT INTO messages (`+messageColumns+`, claim) VALUES (`+listOf(15)+`)`,
 		x.ID, x.ThreadID, x.Turn, x.Role, x.Content, x.Author, x.Origin, x.Place, x.State, x.Cause, x.Attempts,
-		held, string(x.Citations), x.CreatedAt.UnixMicro(), claim)
+		heldMicros(x.HeldUntil), string(x.Citations), x.CreatedAt.UnixMicro(), claim)
 	return x, err
 }
 
@@ -215,8 +214,8 @@ func (s *Store) EndTurn(ctx context.Context, ended store.Ended) (answer store.Me
 				return err
 			}
 		}
-		_, err = q.exec(ctx, `UPDATE threads SET last_section_turn = ?, last_section_numbers = ? WHERE id = ?`,
-			ended.LastSectionMentionTurn, numbers, asked.ThreadID)
+		_, err = q.exec(ctx, `UPDATE threads SET last_section_turn = ?, last_section_numbers = ?, spoken = CASE WHEN ? = '' THEN spoken ELSE ? END WHERE id = ?`,
+			ended.LastSectionMentionTurn, numbers, ended.Spoken, ended.Spoken, asked.ThreadID)
 		if err == nil {
 			_, err = putActions(ctx, q, ended.Writes)
 		}

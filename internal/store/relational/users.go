@@ -25,12 +25,20 @@ func (s *Store) AddUser(ctx context.Context, u store.User) (store.User, error) {
 		return store.User{}, err
 	}
 	u.CreatedAt = made(u.CreatedAt)
+	folded := assigneeMark.fold(u.Login)
 	err := s.write(ctx, func(q session) error {
 		added, err := q.exec(ctx, `INSERT INTO users (id, folded, login, role, password, identity, created_at) VALUES (`+listOf(7)+`) ON CONFLICT DO NOTHING`,
-			newID(), assigneeMark.fold(u.Login), u.Login, u.Role, u.Password, u.Identity, u.CreatedAt.UnixMicro())
+			newID(), folded, u.Login, u.Role, u.Password, u.Identity, u.CreatedAt.UnixMicro())
 		if err == nil && added == 0 {
 			err = task.Errorf(task.Conflict, "there is a user %q already", u.Login)
 		}
+		if err != nil {
+			return err
+		}
+		if _, err := q.exec(ctx, `DELETE FROM expected_users WHERE folded = ?`, folded); err != nil {
+			return err
+		}
+		_, err = giveReviews(ctx, q, u.Login, u.Login)
 		return err
 	})
 	return orNothing(u, err)
@@ -75,16 +83,38 @@ func (s *Store) SetUserRole(ctx context.Context, login, role string) error {
 // RemoveUser implements store.Users.
 func (s *Store) RemoveUser(ctx context.Context, login string) error {
 	return s.changeUser(ctx, login, func(q session, folded string) (int64, error) {
-		_, err := q.exec(ctx, `UPDATE tokens SET revoked_at = ? WHERE revoked_at = ? AND person IN (SELECT login FROM users WHERE folded = ?)`,
-			now().UnixMicro(), never, folded)
-		if err != nil {
+		user, found, err := first(ctx, q, scanUser, `SELECT `+userColumns+` FROM users WHERE folded = ?`, folded)
+		if err != nil || !found {
+			return 0, err
+		}
+		if err := revokeTokensOf(ctx, q, user.Login); err != nil {
 			return 0, err
 		}
 		if _, err := q.exec(ctx, `DELETE FROM review_shares WHERE folded = ?`, folded); err != nil {
 			return 0, err
 		}
+		if user.Identity != "" {
+			if err := expect(ctx, q, folded, user.Identity); err != nil {
+				return 0, err
+			}
+		}
 		return q.exec(ctx, `DELETE FROM users WHERE folded = ?`, folded)
 	})
+}
+
+// revokeTokensOf revokes the tokens that act for a person: those that were made for the person,
+// and those that were made for nobody and have the login for their name.
+func revokeTokensOf(ctx context.Context, q session, login string) error {
+	if _, err := q.exec(ctx, `UPDATE tokens SET revoked_at = ? WHERE revoked_at = ? AND person = ?`, now().UnixMicro(), never, login); err != nil {
+		return err
+	}
+	others, err := namesakes(ctx, q, assigneeMark.fold(login))
+	for _, token := range others {
+		if _, err := q.exec(ctx, `UPDATE tokens SET revoked_at = ? WHERE id = ?`, now().UnixMicro(), token.ID); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 func (s *Store) changeUser(ctx context.Context, login string, change func(q session, folded string) (int64, error)) error {

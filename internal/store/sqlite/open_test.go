@@ -255,7 +255,7 @@ func TestOpenTogether(t *testing.T) {
 	all.Wait()
 	s := opened(t, path)
 	defer closed(t, s)
-	questions, err := s.ListQuestions(t.Context())
+	questions, err := s.ListQuestions(t.Context(), store.QuestionFilter{})
 	if err != nil || len(questions) != 8 {
 		t.Errorf("%d questions: %v", len(questions), err)
 	}
@@ -282,7 +282,7 @@ func TestWaitsForOther(t *testing.T) {
 		_, err := s.AddQuestion(t.Context(), store.Question{})
 		added <- err
 	}()
-	if found, err := s.ListQuestions(t.Context()); err != nil || len(found) != 0 {
+	if found, err := s.ListQuestions(t.Context(), store.QuestionFilter{}); err != nil || len(found) != 0 {
 		t.Errorf("%d questions while another process writes: %v", len(found), err)
 	}
 	if err := tx.Rollback(); err != nil {
@@ -334,6 +334,16 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 	if err := s.AddSession(t.Context(), store.Session{Hash: []byte("one"), Login: "Bob"}); err != nil {
 		t.Fatal(err)
 	}
+	// What belongs to the name of a token is Bob's, however it is written.
+	written := map[string]string{"bOB": "Bob", "bobby": "bobby", "Émile": "Émile"}
+	ids := map[string]string{}
+	for owner := range written {
+		made, err := s.AddReview(t.Context(), store.Review{Owner: owner})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[owner] = made.ID
+	}
 	closed(t, s)
 	raw(t, path, `UPDATE users SET folded = 'ÉMILE' WHERE login = 'émile'`)
 	raw(t, path, `INSERT INTO sessions (hash, folded, created_at, expires_at) VALUES (x'02', 'ÉMILE', 0, 0)`)
@@ -370,6 +380,12 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 	raw(t, path, `DROP TABLE saved_links`)
 	raw(t, path, `DROP TABLE machine_users`)
 	raw(t, path, `DROP TABLE review_shares`)
+	raw(t, path, `DROP TABLE expected_users`)
+	raw(t, path, `DROP INDEX questions_of_owner`)
+	raw(t, path, `DROP INDEX reviews_of_question`)
+	for _, column := range []string{"questions DROP COLUMN owner", "reviews DROP COLUMN state", "reviews DROP COLUMN cause", "reviews DROP COLUMN held_until", "threads DROP COLUMN spoken"} {
+		raw(t, path, `ALTER TABLE `+column)
+	}
 	raw(t, path, `ALTER TABLE tokens DROP COLUMN person`)
 	raw(t, path, `DELETE FROM toryo_schema WHERE version_id >= 13`)
 	s = opened(t, path)
@@ -381,5 +397,10 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 	}
 	if _, err := s.User(t.Context(), "Émile"); task.CodeOf(err) != task.NotFound {
 		t.Errorf("another login is found: %v", err)
+	}
+	for owner, want := range written {
+		if found, err := s.Review(t.Context(), ids[owner]); err != nil || found.Owner != want {
+			t.Errorf("what was %q's is %q's, %v", owner, found.Owner, err)
+		}
 	}
 }

@@ -20,6 +20,7 @@ var reviewChecks = []check{
 	{"reviews are found by their question", findReviews},
 	{"a review goes with its threads", deleteReview},
 	{"bad reviews are refused", badReviews},
+	{"a review is made while somebody works on it", reviewStates},
 }
 
 func questions(t *testing.T, s store.Store) {
@@ -32,7 +33,7 @@ func questions(t *testing.T, s store.Store) {
 		t.Fatalf("the second question is %+v", second)
 	}
 	equal(t, got[store.Question](t)(s.Question(t.Context(), first.ID)), first)
-	equal(t, got[[]store.Question](t)(s.ListQuestions(t.Context())), []store.Question{first, second})
+	equal(t, got[[]store.Question](t)(s.ListQuestions(t.Context(), store.QuestionFilter{})), []store.Question{first, second})
 }
 
 func pullReview(commit string) store.Review {
@@ -125,6 +126,7 @@ func listReviews(t *testing.T, s store.Store) {
 	of := pullReview("abc")
 	of.CreatedAt = noon
 	pull := got[store.Review](t)(s.AddReview(t.Context(), of))
+	pull.Title = of.CustomQuestionText // in a list
 	equal(t, got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{Pull: of.Pull})), []store.Review{pull})
 	equal(t, len(got[[]task.Key](t)(s.ReviewedPulls(t.Context(), noon.Add(time.Second)))), 0)
 	equal(t, got[[]task.Key](t)(s.ReviewedPulls(t.Context(), noon)), []task.Key{of.Pull})
@@ -187,4 +189,31 @@ func findReviews(t *testing.T, s store.Store) {
 		}
 		equal(t, ids, c.want)
 	}
+}
+
+// reviewStates makes a review, with an attempt that fails and one that nobody ends.
+func reviewStates(t *testing.T, s store.Store) {
+	question := got[store.Question](t)(s.AddQuestion(t.Context(), store.Question{Text: "What is a contract?\nSay it.", Owner: "alice"}))
+	one := got[store.Review](t)(s.AddReview(t.Context(), store.Review{
+		Owner: "alice", QuestionID: question.ID, AnswerText: "a", State: store.Judging, HeldUntil: noon.Add(time.Minute),
+	}))
+	now := func() store.Review { return got[store.Review](t)(s.Review(t.Context(), one.ID)) }
+	set := func(from, to store.ReviewState, at time.Time) error {
+		return s.SetReviewState(t.Context(), from, store.Review{ID: one.ID, State: to, Cause: "no model\x00", HeldUntil: at.Add(time.Minute), Judgement: json.RawMessage(`{"a": 1}`)}, at)
+	}
+	equal(t, now(), one)
+	wantCode(t, set(store.NotJudged, store.Judging, noon), task.Conflict) // somebody works on it
+	must(t, set(store.Judging, store.NotJudged, noon))
+	equal(t, now().Cause, "no model\uFFFD")
+	equal(t, len(now().Judgement), 0)
+	wantCode(t, set(store.Judging, store.Judged, noon), task.Conflict)
+	must(t, set(store.NotJudged, store.Judging, noon))
+	must(t, set(store.NotJudged, store.Judging, noon.Add(time.Minute))) // nobody does any more
+	must(t, set(store.Judging, store.Judged, noon))
+	equal(t, now().State, store.Judged)
+	equal(t, string(now().Judgement), `{"a": 1}`)
+	wantCode(t, set(store.Judging, store.NotJudged, noon), task.Conflict)
+	wantCode(t, s.SetReviewState(t.Context(), store.Judging, store.Review{ID: "nothing"}, noon), task.NotFound)
+	brief := got[[]store.Review](t)(s.ListReviews(t.Context(), store.ReviewFilter{Owner: "alice", Brief: true}))
+	equal(t, brief[0].Title, question.Text)
 }

@@ -23,6 +23,8 @@ var threadChecks = []check{
 	{"a turn whose holder is gone is taken over, and the holder kept out", turnTakenOver},
 	{"a question without an answer stays, and can be asked again", turnFails},
 	{"a comment on a forge is a message once", turnOrigins},
+	{"what a page sends twice is a message once", turnKeys},
+	{"threads are listed by who speaks in them", threadsOf},
 	{"what a model was sent is kept with the answer", sentKept},
 	{"bad turns are refused", badTurns},
 }
@@ -282,4 +284,54 @@ func sentKept(t *testing.T, s store.Store) {
 	must(t, s.DeleteReview(t.Context(), thread.ReviewID))
 	_, err = s.Sent(t.Context(), first.ID)
 	wantCode(t, err, task.NotFound)
+}
+
+// turnKeys sends messages as pages do: each with a name of its own.
+func turnKeys(t *testing.T, s store.Store) {
+	thread := newThread(t, s)
+	first := begin(t, s, store.Ask{ThreadID: thread.ID, Content: "Why?", Origin: "page/1"})
+	must(t, s.FailTurn(t.Context(), first.Message.ID, "me", "no"))
+	// The page was loaded anew: the same words are the same message, under another name.
+	again := begin(t, s, store.Ask{ThreadID: thread.ID, Content: "Why?", Origin: "page/2"})
+	equal(t, again.Message.ID, first.Message.ID)
+	answer(t, s, again, "Because.")
+	_, _, err := try(t, s, store.Ask{ThreadID: thread.ID, Content: "Why?", Origin: "page/2"})
+	wantCode(t, err, task.Conflict)
+	equal(t, begin(t, s, store.Ask{ThreadID: thread.ID, Content: "Why?", Origin: "page/3"}).Message.Turn, 2)
+	equal(t, got[store.Thread](t)(s.ThreadWith(t.Context(), thread.ReviewID, thread.Owner, "page/2")).ID, thread.ID)
+	for _, c := range [][3]string{{thread.ReviewID, thread.Owner, "page/1"}, {thread.ReviewID, "mallory", "page/2"}, {"nothing", thread.Owner, "page/2"}, {thread.ReviewID, thread.Owner, ""}} {
+		_, err := s.ThreadWith(t.Context(), c[0], c[1], c[2])
+		wantCode(t, err, task.NotFound)
+	}
+}
+
+func threadsOf(t *testing.T, s store.Store) {
+	ofBob := got[store.Review](t)(s.AddReview(t.Context(), store.Review{Owner: "bob", CustomQuestionText: "What is a contract?"}))
+	ofPull := got[store.Review](t)(s.AddReview(t.Context(), pullReview("abc")))
+	talk := func(review store.Review, owner string) store.Thread {
+		return got[store.Thread](t)(s.AddThread(t.Context(), store.Thread{ReviewID: review.ID, Owner: owner, ConversationSummary: "long"}))
+	}
+	his, hers, onForge, hersToo := talk(ofBob, "bob"), talk(ofBob, "alice"), talk(ofPull, ""), talk(ofPull, "alice")
+	turn := begin(t, s, store.Ask{ThreadID: hersToo.ID, Content: "Why?"})
+	got[store.Message](t)(s.EndTurn(t.Context(), store.Ended{MessageID: turn.Message.ID, Claim: "me", Content: "Because.", Spoken: "en"}))
+	ids := func(reader, review string, limit int) (ids []string) {
+		for _, one := range got[[]store.ThreadEntry](t)(s.ThreadsOf(t.Context(), reader, review, limit)) {
+			ids = append(ids, one.ID)
+		}
+		return ids
+	}
+	equal(t, ids("bob", "", 0), []string{onForge.ID, his.ID})
+	equal(t, ids("alice", "", 0), []string{hersToo.ID, onForge.ID}) // bob's review is not shared with her
+	must(t, s.ShareReview(t.Context(), ofBob.ID, "Alice", noon))
+	equal(t, ids("alice", "", 0), []string{hersToo.ID, onForge.ID, hers.ID})
+	equal(t, ids("alice", "", 1), []string{hersToo.ID})
+	equal(t, ids("alice", ofBob.ID, 0), []string{hers.ID})
+	entry := got[[]store.ThreadEntry](t)(s.ThreadsOf(t.Context(), "alice", "", 1))[0]
+	equal(t, entry.Turns, 1)
+	equal(t, entry.Spoken, "en")
+	equal(t, entry.Title, ofPull.CustomQuestionText)
+	equal(t, entry.Pull, ofPull.Pull)
+	equal(t, entry.ConversationSummary, "")
+	_, err := s.ThreadsOf(t.Context(), "", "", 0)
+	wantCode(t, err, task.Invalid)
 }

@@ -42,7 +42,7 @@ func refusedText(t *testing.T, s store.Store) {
 		_, err = s.Question(t.Context(), text)
 		wantCode(t, err, task.Invalid)
 	}
-	equal(t, len(got[[]store.Question](t)(s.ListQuestions(t.Context()))), 0)
+	equal(t, len(got[[]store.Question](t)(s.ListQuestions(t.Context(), store.QuestionFilter{}))), 0)
 }
 
 func exactJSON(t *testing.T, s store.Store) {

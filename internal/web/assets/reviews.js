@@ -24,23 +24,28 @@ async function readEvents(body, handle) {
   }
 }
 
-// send posts a form and hands on the events of the answer. It returns what went wrong, or
-// nothing. The last event is one of those named, unless the connection is lost.
+// send posts a form and hands on the events of the answer. It returns what the server says
+// is wrong, or nothing, and whether the connection was lost before one of the last events.
 async function send(address, body, last, otherwise, handle) {
   let ended = false;
   let problem = "";
   try {
     const answer = await fetch(address, { method: "POST", body, headers: { Accept: "text/event-stream" } });
-    if (!answer.ok) return (await whatIsWrong(answer)) || otherwise;
+    if (!answer.ok) return { problem: (await whatIsWrong(answer)) || otherwise, lost: false };
     await readEvents(answer.body, (name, data) => {
-      if (name === last) ended = true;
-      if (name === "problem") problem = data.text;
+      if (last.includes(name)) ended = true;
+      if (name === "problem") problem = data.text || otherwise;
       else handle(name, data);
     });
   } catch {
     // The connection is lost.
   }
-  return problem || (ended ? "" : otherwise);
+  return { problem, lost: !ended && !problem };
+}
+
+// newName is a name for what is sent, by which the server knows it again.
+function newName() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 // whatIsWrong is what a page about an error says.
@@ -106,11 +111,15 @@ function startChat() {
   }
   for (const hidden of document.querySelectorAll("button[data-cite][hidden]")) hidden.hidden = false;
 
-  // put shows a message as the server has it now, in place of what is shown of it.
-  function put(html) {
+  // parsed are the messages of a piece of a page.
+  function parsed(html) {
     const shape = document.createElement("template");
     shape.innerHTML = html;
-    const fresh = shape.content.firstElementChild;
+    return [...shape.content.querySelectorAll("[data-message]")];
+  }
+
+  // put shows a message as the server has it now, in place of what is shown of it.
+  function put(fresh) {
     const stale = messages.querySelector(`[data-message="${CSS.escape(fresh.dataset.message)}"]`);
     if (stale) stale.replaceWith(fresh);
     else messages.append(fresh);
@@ -130,18 +139,25 @@ function startChat() {
     return { draft, text, sign };
   }
 
-  async function ask(body, said) {
+  // What is sent has a name, so that it is one message however often it is sent.
+  let sending = { said: "", name: "" };
+
+  async function ask(said) {
     if (button.disabled) return;
     button.disabled = true;
+    if (sending.said !== said) sending = { said, name: newName() };
+    const body = new URLSearchParams(new FormData(chat));
+    body.set("key", sending.name);
     const { draft, text, sign } = waiting();
     messages.append(draft);
     show(draft);
     let asked = null;
-    const problem = await send(chat.action, body, "message", chat.dataset.problem, (name, data) => {
+    let page = "";
+    const { problem, lost } = await send(chat.action, body, ["message", "made"], chat.dataset.problem, (name, data) => {
       if (name === "asked") {
         messages.querySelector("[data-wrong]")?.remove();
-        asked = put(data.html);
-        asked.querySelector("[data-answering]")?.remove();
+        asked = put(parsed(data.html)[0]);
+        setSign(asked, false);
         messages.append(draft);
         if (input.value === said) input.value = "";
         goOn(data);
@@ -151,23 +167,61 @@ function startChat() {
         sign.hidden = text.textContent !== "";
       } else if (name === "message") {
         draft.remove();
-        put(data.html);
+        answered(asked);
+        put(parsed(data.html)[0]);
+      } else if (name === "made") {
+        page = data.page;
       }
       show(messages.lastElementChild);
     });
+    if (page) return reload(page);
     button.disabled = false;
-    button.textContent = problem ? chat.dataset.again : chat.dataset.send;
-    if (!problem) return;
-    // What was said stays in the box, unless something else is there by now.
+    if (!problem && !lost) {
+      sending = { said: "", name: "" };
+      button.textContent = chat.dataset.send;
+    } else if (lost && asked) {
+      // The server goes on with the answer.
+      sending = { said: "", name: "" };
+      button.textContent = chat.dataset.send;
+      draft.remove();
+      setSign(asked, true);
+      startLooking();
+    } else {
+      answered(asked);
+      sayWrong(draft, said, lost ? chat.dataset.lost : asked ? `${chat.dataset.unanswered} ${problem}` : problem);
+    }
+  }
+
+  // sayWrong says why there is no answer. What was said stays in the box, unless something
+  // else is there by now.
+  function sayWrong(draft, said, text) {
+    button.textContent = chat.dataset.again;
     if (!input.value.trim()) input.value = said;
     messages.querySelector("[data-wrong]")?.remove();
     const wrong = document.createElement("p");
     wrong.className = "failure";
     wrong.dataset.wrong = "";
     wrong.setAttribute("role", "alert");
-    wrong.textContent = asked ? `${chat.dataset.unanswered} ${problem}` : problem;
+    wrong.textContent = text;
     draft.replaceWith(wrong);
     show(wrong);
+  }
+
+  // reload shows the page on which the answer stands that was there already.
+  function reload(page) {
+    input.value = "";
+    history.replaceState(null, "", page);
+    location.reload();
+  }
+
+  // setSign shows at a message that its answer is on its way, or hides that.
+  function setSign(message, shown) {
+    const sign = message?.querySelector("[data-answering]");
+    if (sign) sign.hidden = !shown;
+  }
+
+  function answered(message) {
+    message?.querySelector("[data-answering]")?.remove();
   }
 
   // goOn says where the conversation is, which may have begun with the message.
@@ -183,7 +237,7 @@ function startChat() {
 
   chat.addEventListener("submit", (event) => {
     event.preventDefault();
-    if (input.value.trim()) ask(new URLSearchParams(new FormData(chat)), input.value);
+    if (input.value.trim()) ask(input.value);
   });
   input.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) chat.requestSubmit();
@@ -194,26 +248,43 @@ function startChat() {
     context.href = address.href;
   });
 
-  // An answer that was on its way when the page was loaded is looked for now and then.
-  async function look() {
-    if (!messages.querySelector("[data-answering]")) return;
+  // An answer that is on its way without a connection of this page is looked for, at first
+  // often and then less so. Only what is new is put into the page: whoever reads, by eye or
+  // by ear, is left alone.
+  const firstLook = 1000;
+  const longestLook = 15000;
+  let looking = 0;
+
+  function startLooking() {
+    clearTimeout(looking);
+    looking = setTimeout(look, firstLook, firstLook);
+  }
+
+  async function look(waited) {
+    const sign = messages.querySelector("[data-answering]:not([hidden])");
+    if (!sign) return;
     try {
-      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-      if (answer.ok && !answer.redirected && !button.disabled) {
-        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-        messages.replaceChildren(...page.getElementById("messages").childNodes);
-        localTimes(messages);
-        const fresh = page.querySelector("[data-chat]");
-        if (!input.value) input.value = fresh.elements.content.value;
-        button.textContent = fresh.querySelector("[data-submit]").textContent;
-        messages.scrollTop = messages.scrollHeight;
-      }
+      await lookFor(sign.closest("[data-message]"));
     } catch {
       // The connection is lost; it is tried again.
     }
-    setTimeout(look, 2000);
+    const wait = Math.min(waited * 1.5, longestLook);
+    looking = setTimeout(look, wait, wait);
   }
-  setTimeout(look, 1000);
+
+  async function lookFor(message) {
+    const { thread, message: id } = message.dataset;
+    const answer = await fetch(`/threads/${encodeURIComponent(thread)}/messages?from=${encodeURIComponent(id)}`, { headers: { Accept: "text/html" } });
+    if (!answer.ok || answer.redirected || button.disabled) return;
+    const atEnd = messages.scrollHeight - messages.scrollTop - messages.clientHeight < 40;
+    for (const fresh of parsed(await answer.text())) {
+      const shown = messages.querySelector(`[data-message="${CSS.escape(fresh.dataset.message)}"]`);
+      if (!shown || fresh.dataset.state === "unanswered") put(fresh);
+      else if (fresh.dataset.state === "answered") answered(shown);
+    }
+    if (atEnd) messages.scrollTop = messages.scrollHeight;
+  }
+  startLooking();
 
   if (messages.querySelector(".message")) messages.scrollTop = messages.scrollHeight;
   if (input.value) input.setSelectionRange(input.value.length, input.value.length);
@@ -236,14 +307,14 @@ function startMaking() {
     tick();
     const clock = setInterval(tick, 1000);
     let page = "";
-    const problem = await send(making.action, new FormData(making), "made", making.dataset.problem, (name, data) => {
+    const { problem } = await send(making.action, new FormData(making), ["made"], making.dataset.problem, (name, data) => {
       if (name === "made") page = data.page;
     });
     clearInterval(clock);
     if (page) return location.assign(page);
     button.disabled = false;
     sign.textContent = "";
-    failure.textContent = problem;
+    failure.textContent = problem || making.dataset.lost;
     failure.hidden = false;
     failure.scrollIntoView({ block: "center" });
   });
@@ -256,4 +327,19 @@ function startMaking() {
       if (event.target.value) making.elements.judge.value = "json";
     });
   }
+}
+
+// A review that the model is making is looked for until it is there, or has failed.
+const judging = document.querySelector("[data-judging]");
+if (judging) setTimeout(lookForReview, 1000, 1000);
+
+async function lookForReview(waited) {
+  try {
+    const answer = await fetch(judging.dataset.judging);
+    if (answer.ok && !answer.redirected && (await answer.text()) !== "judging") return location.reload();
+  } catch {
+    // The connection is lost; it is tried again.
+  }
+  const wait = Math.min(waited * 1.5, 15000);
+  setTimeout(lookForReview, wait, wait);
 }
