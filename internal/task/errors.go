@@ -70,7 +70,7 @@ var Codes = []CodeInfo{
 	{OverBudget, 402, 20, "the budget is used up"},
 	{TooMany, 429, 21, "there were too many requests; wait a little"},
 	{Unsafe, 422, 22, "the change has something in it that is never published, such as a secret"},
-	{ProviderError, 502, 23, "the model provider refused to answer"},
+	{ProviderError, 502, 23, "the model provider returned an error"},
 	{Interrupted, 503, 130, "interrupted"},
 }
 

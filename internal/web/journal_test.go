@@ -229,8 +229,8 @@ func TestTerminal(t *testing.T) {
 
 func TestFigures(t *testing.T) {
 	t.Parallel()
-	got := []string{money(1_500_000), money(1234), money(0), count(1234), count(12_345), count(12_345_678)}
-	if want := []string{"1.50", "0.0012", "0.00", "1234", "12.3k", "12.3M"}; !slices.Equal(got, want) {
+	got := []string{money(1_500_000), money(1234), money(0), count(1234), count(12_345), count(1_460_000)}
+	if want := []string{"1.50", "0.0012", "0.00", "1234", "12.3k", "1.46M"}; !slices.Equal(got, want) {
 		t.Errorf("figures are %q, want %q", got, want)
 	}
 }

@@ -64,7 +64,7 @@ func needGroups(v visit, needs []task.Need) (groups []needGroup) {
 		if need.Task != nil {
 			row.link = "/tasks/" + string(need.Task.ID)
 		}
-		row.Detail = textfmt.Shorten(need.Detail, longestSaid)
+		row.Detail, row.Why = textfmt.Shorten(need.Detail, longestSaid), textfmt.UpperFirst(row.Why)
 		groups[len(groups)-1].shown = append(group.shown, row)
 	}
 	return groups
