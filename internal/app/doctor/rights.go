@@ -59,7 +59,7 @@ func rightsFinding(bot string, checks []forge.RightCheck) Finding {
 		return Finding{Status: OK, Found: found}
 	}
 	finding := Finding{
-		Status: status, Found: bot + " may not " + strings.Join(missing, ", nor "),
+		Status: status, Found: bot + " has no permission to " + strings.Join(missing, ", or to "),
 		Hint: "see docs/forges.md for what the token and the account need", Command: setUp,
 	}
 	if len(said) > 0 {
@@ -110,7 +110,7 @@ func coarseRights(ctx context.Context, reader forge.Reader, repository string) F
 		return Finding{Status: OK, Found: "the bot may push, comment and label, as the forge says"}
 	}
 	return Finding{
-		Status: Missing, Found: "the bot may not " + strings.Join(missing, ", nor "),
+		Status: Missing, Found: "the bot has no permission to " + strings.Join(missing, ", or to "),
 		Hint: "give the account of the bot write access, and the token what docs/forges.md lists", Command: setUp,
 	}
 }

@@ -81,7 +81,7 @@ func RunAgent(ctx context.Context, p Program, running Instance, engine sandbox.E
 			return unlessStopped(ctx, err)
 		}
 		if text := unable.Error(); text != told {
-			if _, err := fmt.Fprintf(p.Stdout, "the agent has checked in, but takes no tasks: %s\n", text); err != nil {
+			if _, err := fmt.Fprintf(p.Stdout, "the agent is connected, but does not accept tasks: %s\n", text); err != nil {
 				return err
 			}
 			told = text
