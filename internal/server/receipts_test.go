@@ -137,7 +137,7 @@ func TestTheVerdictIsACommitStatus(t *testing.T) {
 			v.Projects[0].Runs[0].FailedBefore, v.Projects[0].Runs[0].Counts = []string{"TestOld"}, &receipt.Counts{Passed: 7, Failed: 1}
 		}), forge.StatusSuccess, "7 passed, 1 failed before too"},
 		"worse": {change(func(v *receipt.Verdict) { v.Passed, v.Projects[0].Runs[0].Failed = false, []string{"TestNew"} }),
-			forge.StatusFailure, "Tests that passed before fail: 1"},
+			forge.StatusFailure, "Tests that passed before now fail: 1"},
 		"the command failed, and no test is named": {change(func(v *receipt.Verdict) {
 			v.Projects[0].Runs[0].ExitCode, v.Projects[0].Runs[0].Compared = 2, true
 		}), forge.StatusFailure, "The test command failed"},

@@ -92,7 +92,7 @@ func TestOpenAPullRequest(t *testing.T) {
 	alice := h.window(t, "alice")
 	alice.Open("/board/team/app/pulls")
 	alice.Click(`a[href="/board/team/app/pulls/new"]`)
-	alice.Sees("main", "There is no branch besides main.")
+	alice.Sees("main", "There is no branch other than main.")
 	h.push(t, "fix", "gate.go", "package gate\n")
 	alice.Open("/board/team/app/pulls/new")
 	alice.Accessible("a new pull request")

@@ -132,13 +132,13 @@ func TestConnectPage(t *testing.T) {
 	root := h.visitor(t, "root")
 	for language, wanted := range map[string][]string{
 		"en": {
-			"Run: <code>sudo systemctl restart toryo-up</code>", "Nothing can be connected here: the folder is read-only: run sudo toryo init.", "https://git.example.com", "<strong>somebody</strong>", "the configuration says toryo-bot",
-			"/var/lib/toryo/secrets/gitea-token", "gitea.owner: team", "https://toryo.example.com/webhooks/gitea", "77 requests left until", "status 403 Forbidden", "1200 requests since the start",
-			"team/&lt;app&gt;", "Missing rights: 1", "push branches", "403 &lt;b&gt;Forbidden&lt;/b&gt;", "the scope write:repository", ">unknown<", "issue_label",
-			"Issue Comment", "<td>41</td>", "labels of team/app", "left out", "some-model", "another-model", "for planning", "ANTHROPIC_API_KEY", "does not work", "see the key",
-			"not connected", "Register a GitHub App", `href="/connect" data-key="c" aria-current="page"`,
+			"Run: <code>sudo systemctl restart toryo-up</code>", "Nothing can be connected here: the folder is read-only: run sudo toryo init.", "https://git.example.com", "<strong>somebody</strong>", "Configured as toryo-bot",
+			"/var/lib/toryo/secrets/gitea-token", "gitea.owner: team", "https://toryo.example.com/webhooks/gitea", "77 requests left until", "status 403 Forbidden", "1200 requests since the server started",
+			"team/&lt;app&gt;", "Missing permissions: 1", "push branches", "403 &lt;b&gt;Forbidden&lt;/b&gt;", "the scope write:repository", ">Unknown<", "issue_label",
+			"Issue Comment", "<td>41</td>", "labels of team/app", "Skipped", "some-model", "another-model", "for planning", "ANTHROPIC_API_KEY", "Not working", "see the key",
+			"Not connected", "Register a GitHub App", `href="/connect" data-key="c" aria-current="page"`,
 		},
-		"ja": {"アカウント", "ブランチをプッシュする", "不足している権限: 1 件", "残り 77 リクエスト", "未接続", "GitHub App を登録する", "次を実行してください"},
+		"ja": {"アカウント", "ブランチをプッシュする", "不足している権限: 1 件", "残り 77 リクエスト", "未接続", "GitHub App を登録", "次を実行してください"},
 	} {
 		root.header.Set("Accept-Language", language)
 		status, page := root.get("/connect")
@@ -483,7 +483,7 @@ func TestOnboarding(t *testing.T) {
 	says := func(login string, forges, models bool) {
 		t.Helper()
 		_, page := h.visitor(t, login).get("/")
-		for text, want := range map[string]bool{"No forge is connected": forges, "No model is connected": models, "What is missing": forges || models} {
+		for text, want := range map[string]bool{"No forge is connected": forges, "No model is connected": models, "Before your first task": forges || models} {
 			if strings.Contains(page, text) != want {
 				t.Errorf("%s is told %q: %t, want %t", login, text, !want, want)
 			}

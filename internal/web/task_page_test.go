@@ -232,7 +232,7 @@ func TestCommentsInPlace(t *testing.T) {
 	_, page := h.visitor(t, "vera").get("/tasks/" + string(one.ID))
 	_, log, _ := strings.Cut(page, `id="journal"`)
 	log, _, _ = strings.Cut(log, "<aside>")
-	for _, text := range []string{"Use <strong>oil</strong>, please.", "taken up", "Here too.", "<code>gate.go:4</code>", "edit taken up", "mallory", "not taken up"} {
+	for _, text := range []string{"Use <strong>oil</strong>, please.", "Included", "Here too.", "<code>gate.go:4</code>", "Edit included", "mallory", "Not included"} {
 		if !strings.Contains(log, text) {
 			t.Errorf("the conversation has no %q", text)
 		}

@@ -67,10 +67,10 @@ func TestOverviewBeginsWithWhatWaitsForPeople(t *testing.T) {
 	for language, wants := range map[string][]string{
 		"en": {
 			"Everything is paused by an operator", ">Asks</a>", "gitea:team/app#1</a>", "Which &lt;b&gt;colour&lt;/b&gt;?", ">Plans</a>", "Paint the gate",
-			">Breaks</a>", "Failed", "the forge did not accept", "remote: protected branch", "give the account of the bot the right",
-			"Agent mill takes no tasks", "bwrap is missing", "budget is used up",
+			">Breaks</a>", "Failed", "The forge rejected the write", "remote: protected branch", "account permission to push branches",
+			"Agent mill is not accepting tasks", "bwrap is missing", "budget is used up",
 		},
-		"ja": {"運用者 がすべてを一時停止しています", "質問", "計画", "失敗", "対処方法", "エージェント mill はタスクを受け付けません", "1 日の予算を使い切りました"},
+		"ja": {"オペレーター がすべてのタスクを一時停止しています", "質問", "計画", "失敗", "対処方法", "エージェント mill はタスクを受け付けていません", "1 日の予算を使い切りました"},
 	} {
 		v := h.visitor(t, "vera")
 		v.header.Set("Accept-Language", language)
@@ -163,7 +163,7 @@ func TestTaskPageSaysWhatToDo(t *testing.T) {
 		_, text := v.get("/tasks/" + string(one.ID))
 		return text
 	}
-	if text := page("en"); strings.Contains(text, "To fix it") {
+	if text := page("en"); strings.Contains(text, "What to do") {
 		t.Errorf("a task that waits for an agent has something to fix: %s", text)
 	}
 	h.move(t, one, task.GaveUp, task.ReasonRejectedByForge, "remote: <protected>")

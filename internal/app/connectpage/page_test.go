@@ -45,7 +45,7 @@ func TestConnectAForge(t *testing.T) {
 	if status != http.StatusOK {
 		t.Fatalf("the form answers %d: %s", status, page)
 	}
-	h.says(page, "toryo up --config "+h.file(), "in use after a restart", "<strong>"+bot+"</strong>", "gitea.owner: team", filepath.Join(h.data(), "secrets", "gitea-token"),
+	h.says(page, "toryo up --config "+h.file(), "Restart required", "<strong>"+bot+"</strong>", "gitea.owner: team", filepath.Join(h.data(), "secrets", "gitea-token"),
 		"labels of team/app", "webhook of team/web", "it has arrived", "push branches", "all rights")
 	c := h.load()
 	if c.Gitea.Token.Reveal() != token || c.Gitea.Owner != "team" || c.Gitea.BotName != bot || len(c.Gitea.WebhookSecret.Reveal()) != 64 {
@@ -86,7 +86,7 @@ func TestLookAtAForge(t *testing.T) {
 	if status != http.StatusOK {
 		t.Fatalf("the test answers %d", status)
 	}
-	h.says(page, "team/app", "team/web", "Missing rights: 1", "the scope push", "the forge said: 403 Forbidden", "Webhook: set up with every event.")
+	h.says(page, "team/app", "team/web", "Missing permissions: 1", "the scope push", "the forge responded: 403 Forbidden", "Webhook: set up with every event.")
 	h.forge.Token = "another"
 	_, page = h.post("/connect/forge/test", url.Values{"forge": {"gitea"}})
 	h.says(page, "does not accept the token", "/user/settings/applications")
@@ -191,7 +191,7 @@ func TestConnectAModel(t *testing.T) {
 	h.start()
 	h.answer = task.Errorf(task.Unavailable, "overloaded")
 	_, page = h.post("/connect/model/test", url.Values{"provider": {"anthropic"}})
-	h.says(page, "does not work", "overloaded")
+	h.says(page, "Not working", "overloaded")
 	for name, change := range map[string][2]string{"no provider": {"provider", "script"}, "no model": {"model", " "}, "an address of a cloud": {"base_url", "http://169.254.169.254"}} {
 		spoiled := url.Values{"provider": {"openai"}, "model": {"m"}, "key": {key}, "base_url": {""}}
 		spoiled.Set(change[0], change[1])

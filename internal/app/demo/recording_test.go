@@ -68,7 +68,7 @@ func TestRecordingTellsTheStory(t *testing.T) {
 	text := strings.Join(strings.Fields(strings.Join(lines, " ")), " ")
 	for _, want := range []string{
 		"$ toryo demo", "The model is scripted", Repository, title, "the plan:", "is ready in a sandbox of", "before any change,",
-		strings.TrimSpace(comment), "taken up at step", "Pull request #", "Its diff:", "waits for a review", " reviews it: ", "Done in",
+		strings.TrimSpace(comment), "comments included at step", "Pull request #", "Its diff:", "waits for a review", " reviews it: ", "Done in",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the recording lacks %q", want)

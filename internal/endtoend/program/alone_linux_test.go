@@ -141,7 +141,7 @@ func TestUpSaysWhyTasksWait(t *testing.T) {
 			}
 		}
 	}
-	until("the agent has checked in, but takes no tasks: no sandbox works here (docker: the Docker Engine does not answer; bubblewrap: bubblewrap is not installed); install bubblewrap")
+	until("the agent is connected, but does not accept tasks: no sandbox works here (docker: the Docker Engine does not answer; bubblewrap: bubblewrap is not installed); install bubblewrap")
 	here.output(t, "board", "issue", "create", "--repo", "team/app", "--title", "Oil the gate", "--assign", "toryo", "--as", "alice")
 	until("1 task waits: " + messages.Reason(task.English, task.ReasonNoSandbox) + " (no sandbox works here (docker")
 	until("→ install bubblewrap there")

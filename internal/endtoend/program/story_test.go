@@ -322,6 +322,6 @@ func chatAboutReview(alice *testkit.Window) {
 	alice.Sees("#messages .message.user .text", "§2 does it add?")
 	alice.Sees("#messages .message.assistant .text", "adds the two numbers")
 	alice.Sees("#messages .cites .badge-ok", "confirmed")
-	alice.Sees("#messages .cites .badge-bad", "no such line")
+	alice.Sees("#messages .cites .badge-bad", "Not found")
 	alice.Shot("story-5-chat")
 }
