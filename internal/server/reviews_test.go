@@ -388,7 +388,7 @@ func TestProviderErrorOverHTTP(t *testing.T) {
 		t := h.t
 		at := "/v1/threads/" + h.thread().ID + "/messages"
 		problem := ask[wire.Problem](h, 502, "alice", post, at, wire.NewMessage{Content: "refuse"})
-		if problem.Code != "provider_error" || problem.Title != "the model provider refused to answer" ||
+		if problem.Code != "provider_error" || problem.Title != "the model provider returned an error" ||
 			!strings.Contains(problem.Detail, "does not accept the request (status 400): a stop sequence is too long") {
 			t.Errorf("the problem is %+v", problem)
 		}

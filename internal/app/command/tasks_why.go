@@ -126,7 +126,7 @@ func waitingText(waits *wire.Waiting) string {
 		text += ", until " + waits.Until.Format(time.RFC3339)
 	}
 	if waits.Place > 0 {
-		text += fmt.Sprintf("; place %d in the queue", waits.Place)
+		text += fmt.Sprintf("; position %d in the queue", waits.Place)
 	}
 	return text
 }

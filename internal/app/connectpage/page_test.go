@@ -132,7 +132,7 @@ func TestBadForges(t *testing.T) {
 		"no repository":          {[]string{"repositories", " \n"}, nil, http.StatusUnprocessableEntity, "name a repository"},
 		"a repository not there": {[]string{"repositories", "team/none"}, nil, http.StatusForbidden, "has no repository team/none"},
 		"two owners":             {[]string{"repositories", "team/app others/app"}, nil, http.StatusUnprocessableEntity, "different owners"},
-		"a right is missing":     {nil, func(h *installation) { h.forge.Missing[forge.Push] = true }, http.StatusForbidden, "it may not push branches"},
+		"a right is missing":     {nil, func(h *installation) { h.forge.Missing[forge.Push] = true }, http.StatusForbidden, "it has no permission to push branches"},
 		"another sort of forge":  {[]string{"forge", "gitlab"}, nil, http.StatusUnprocessableEntity, "Gitea or Forgejo, not GitLab"},
 		"no forge":               {[]string{"forge", "board"}, nil, http.StatusUnprocessableEntity, "no such forge"},
 		"not an address":         {[]string{"url", "ftp://x"}, nil, http.StatusUnprocessableEntity, "does not begin with http://"},

@@ -95,7 +95,7 @@ func RunAgent(ctx context.Context, p Program, running Instance, engine sandbox.E
 		return unlessStopped(ctx, err)
 	}
 	return Work(ctx, worker, func(name string) error {
-		_, err := fmt.Fprintf(p.Stdout, "the agent has checked in and asks for tasks as %s\n", name)
+		_, err := fmt.Fprintf(p.Stdout, "the agent is connected and waiting for tasks as %s\n", name)
 		return err
 	})
 }

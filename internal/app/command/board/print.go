@@ -96,16 +96,16 @@ func momentsOf(d wire.BoardDetails) []moment {
 }
 
 var judged = map[string]string{
-	"approve": "approved it", "request_changes": "asked for changes", "comment": "reviewed it",
+	"approve": "approved it", "request_changes": "requested changes", "comment": "reviewed it",
 }
 
 // happened says in words what an entry of the timeline is about.
 func happened(event wire.BoardEvent) string {
 	switch event.Kind {
 	case "labeled":
-		return "put on the label " + event.Subject
+		return "added the label " + event.Subject
 	case "unlabeled":
-		return "took off the label " + event.Subject
+		return "removed the label " + event.Subject
 	case "assigned":
 		return "assigned " + event.Subject
 	case "unassigned":

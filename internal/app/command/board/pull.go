@@ -162,7 +162,7 @@ func (o *boardReview) run(ctx context.Context, person *forgeboard.Forge, key tas
 	case o.approve:
 		judgement.Verdict, done = forge.Approve, "approved"
 	case o.request:
-		judgement.Verdict, done = forge.RequestChanges, "asked for changes of"
+		judgement.Verdict, done = forge.RequestChanges, "requested changes on"
 	}
 	for _, text := range o.lines {
 		line, err := parseLine(text)
