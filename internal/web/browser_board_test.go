@@ -64,6 +64,7 @@ func TestStoryOnTheBoard(t *testing.T) {
 	alice.Click(`.talk details button`)
 	alice.Sees(".talk .comment", "I have listened.")
 	alice.Click(`details.card > summary`)
+	alice.Sees(`form[action$="/review"] fieldset`, "Request changes")
 	alice.Click(`input[value=approve]`)
 	alice.Fill(`form[action$="/review"] textarea`, "Good work.")
 	alice.Click(`form[action$="/review"] button`)

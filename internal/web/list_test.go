@@ -61,6 +61,15 @@ func TestListOfTasks(t *testing.T) {
 
 // A list of many tasks has pages that are small, however many there are, and leads from one to the
 // next.
+func TestPagerIsExact(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	must(t, pager(visit{}, listing{path: "/queue", page: 246, rows: 12_345}).Render(t.Context(), &text))
+	if !strings.Contains(text.String(), "12,251–12,300 of 12,345") {
+		t.Errorf("the pager says %s", text.String())
+	}
+}
+
 func TestListOfManyTasks(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, withBroker)
