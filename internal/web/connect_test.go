@@ -219,7 +219,7 @@ func TestConnectForms(t *testing.T) {
 		{"/connect/model", url.Values{"provider": {"openai"}, "model": {"m"}, "key": {"s3cret-key"}, "base_url": {""}}},
 		{"/connect/model/test", url.Values{"provider": {"openai"}}},
 	} {
-		if status, page := root.post(send.path, send.form); status != http.StatusOK || !strings.Contains(page, "<h1>Connect</h1>") {
+		if status, page := root.post(send.path, send.form); status != http.StatusOK || !strings.Contains(page, "<h1>Connections</h1>") {
 			t.Errorf("%s answers %d", send.path, status)
 		}
 	}
@@ -263,7 +263,7 @@ func TestFailedConnectForms(t *testing.T) {
 	if log := strings.Join(h.audit(t), "\n"); strings.Contains(log, "s3cret") || !strings.Contains(log, "connect.model /connect/model provider=openai model=typed.example.com forbidden") {
 		t.Errorf("the audit log has\n%s", log)
 	}
-	if status, page := root.get("/connect/forge"); status != http.StatusOK || !strings.Contains(page, "<h1>Connect</h1>") {
+	if status, page := root.get("/connect/forge"); status != http.StatusOK || !strings.Contains(page, "<h1>Connections</h1>") {
 		t.Errorf("loading the answer again leads to %d", status)
 	}
 }
@@ -331,7 +331,7 @@ func TestStateOfAnAppIsBoundAndUsedOnce(t *testing.T) {
 		t.Errorf("this was done: %v", c.called)
 	}
 	state := beginApp(t, root)
-	if status, page := root.get(back(state)); status != http.StatusOK || !strings.Contains(page, "<h1>Connect</h1>") {
+	if status, page := root.get(back(state)); status != http.StatusOK || !strings.Contains(page, "<h1>Connections</h1>") {
 		t.Errorf("the way back answers %d", status)
 	}
 	if !slices.Contains(c.called, "finish c0de") || c.app != (AppForm{URL: "https://github.com", Owner: "team", Organisation: true, Name: "toryo"}) {

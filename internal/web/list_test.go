@@ -54,13 +54,12 @@ func TestListOfTasks(t *testing.T) {
 			t.Errorf("%s has the rows %q, want %q", path, got, want)
 		}
 	}
-	if _, page := vera.get("/queue?state=all"); !strings.Contains(page, "the run failed: exit status 128") {
+	if _, page := vera.get("/queue?state=all"); !strings.Contains(page, "The run failed: exit status 128") {
 		t.Error("the list does not say what was said about a failure")
 	}
 }
 
-// A list of many tasks has pages that are small, however many there are, and leads from one to the
-// next.
+// The numbers of rows are not rounded.
 func TestPagerIsExact(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -70,6 +69,8 @@ func TestPagerIsExact(t *testing.T) {
 	}
 }
 
+// A list of many tasks has pages that are small, however many there are, and leads from one to the
+// next.
 func TestListOfManyTasks(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, withBroker)

@@ -204,7 +204,7 @@ func TestCallsAreLines(t *testing.T) {
 		"what an edit removes":   `<span class="minus">- squeak() </span>`,
 		"what it adds":           `<span class="plus">+ silence() </span>`,
 		"what stays":             `func Open() {`,
-		"what was read":          `<span>Reads</span> <code>hinge.go</code>`,
+		"what was read":          `<span>Read</span> <code>hinge.go</code>`,
 		"the argument of a tool": `<code>how do hinges work</code>`,
 		"with its line ends":     "<pre>how do hinges work</pre>",
 	} {
@@ -331,7 +331,7 @@ func TestChangesSoFar(t *testing.T) {
 	odd := `<b>odd "name".txt`
 	h.save(t, work, one, run, map[string]string{"gate.go": "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n", odd: "<script>alert(1)</script>\n", "image.png": "\x89PNG\x00\x01"})
 	_, page := vera.get(path + "?tab=changes")
-	for _, text := range []string{"Files changed: 3", "gate.go", "&lt;b&gt;odd", "binary file", "new file"} {
+	for _, text := range []string{"Files changed: 3", "gate.go", "&lt;b&gt;odd", "Binary file", "New file"} {
 		if !strings.Contains(page, text) {
 			t.Errorf("the changes have no %q", text)
 		}
@@ -562,7 +562,7 @@ func TestWatchingARun(t *testing.T) {
 	vera.Sees("#task-head li.active", "Execution")
 	run.add(task.ToolCalled, phase.Entry{Phase: task.Execution, Call: &llm.Call{ID: "c1", Name: "run", Arguments: `{"command":"go test ./..."}`}})
 	vera.Sees("[data-now]", "go test ./...")
-	vera.Sees("#journal .entry .fact", "is running")
+	vera.Sees("#journal .entry .fact", "running…")
 	for _, line := range []string{"=== RUN TestHinge\n", "--- PASS\n"} {
 		run.add(task.NoteTaken, phase.Entry{Phase: task.Execution, Status: phase.NoteOutput, Call: &llm.Call{ID: "c1", Name: "run"}, Text: line})
 	}

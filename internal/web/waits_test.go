@@ -185,7 +185,7 @@ func TestTurnLimitIsShown(t *testing.T) {
 	h := newHouse(t)
 	one := h.assignOne(t, 3, "Fix the gate")
 	h.move(t, one, task.GaveUp, task.ReasonTurnsExhausted, "40 turns")
-	for _, address := range []string{"/tasks/" + string(one.ID), "/queue"} {
+	for _, address := range []string{"/tasks/" + string(one.ID), "/queue?state=failed"} {
 		_, text := h.visitor(t, "vera").get(address)
 		if text := strings.Join(strings.Fields(markup.ReplaceAllString(text, " ")), " "); !strings.Contains(text, "The turn limit was reached (40 turns)") {
 			t.Errorf("%s does not say how many turns there were: %s", address, text)

@@ -46,7 +46,7 @@ func TestConnectAForge(t *testing.T) {
 		t.Fatalf("the form answers %d: %s", status, page)
 	}
 	h.says(page, "toryo up --config "+h.file(), "Restart required", "<strong>"+bot+"</strong>", "gitea.owner: team", filepath.Join(h.data(), "secrets", "gitea-token"),
-		"labels of team/app", "webhook of team/web", "it has arrived", "push branches", "all rights")
+		"labels of team/app", "webhook of team/web", "it has arrived", "push branches", "All permissions granted")
 	c := h.load()
 	if c.Gitea.Token.Reveal() != token || c.Gitea.Owner != "team" || c.Gitea.BotName != bot || len(c.Gitea.WebhookSecret.Reveal()) != 64 {
 		t.Errorf("the configuration says %+v", c.Gitea)
@@ -61,7 +61,7 @@ func TestConnectAForge(t *testing.T) {
 
 	h.start() // again
 	_, page = h.get("/connect")
-	h.says(page, ">in use<", ">received<")
+	h.says(page, ">In use<", ">Receiving<")
 	if strings.Contains(page, "toryo up --config") {
 		t.Error("the page wants a restart after one")
 	}
@@ -183,7 +183,7 @@ func TestConnectAModel(t *testing.T) {
 	if status, page = h.post("/connect/model", form); status != http.StatusOK {
 		t.Fatalf("the form answers %d: %s", status, page)
 	}
-	h.says(page, "some-model", filepath.Join(h.data(), "secrets", "llm-api-key"), "works", "toryo up --config")
+	h.says(page, "some-model", filepath.Join(h.data(), "secrets", "llm-api-key"), ">Working<", "toryo up --config")
 	if c := h.load(); c.LLM.Provider != "anthropic" || c.LLM.Model != "some-model" || c.LLM.APIKey.Reveal() != key {
 		t.Errorf("the configuration says %+v", c.LLM)
 	}
