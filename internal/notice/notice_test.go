@@ -60,7 +60,7 @@ func TestAStopSaysWhatIsLeft(t *testing.T) {
 			t.Errorf("it does not say until when:\n%s", text)
 		}
 	}
-	if text := (Notice{Reason: task.ReasonUnassigned}).Stopped(task.Japanese); !strings.Contains(text, "まだ何も保存されていなかった") {
+	if text := (Notice{Reason: task.ReasonUnassigned}).Stopped(task.Japanese); !strings.Contains(text, "保存された作業はありません") {
 		t.Errorf("it says\n%s", text)
 	}
 }
@@ -71,7 +71,7 @@ func TestHowToBeginAnew(t *testing.T) {
 	for reason, want := range map[task.Reason]string{
 		task.ReasonUnassigned:    "assign the bot again.",
 		task.ReasonItemClosed:    "reopen it",
-		task.ReasonStopRequested: "press Retry on the page of the task, or unassign the bot and then assign it again",
+		task.ReasonStopRequested: "select Retry on the task page, or unassign the bot and then assign it again",
 	} {
 		if text := (Notice{Reason: reason}).Stopped(task.English); !strings.Contains(text, want) {
 			t.Errorf("after %s it says\n%s", reason, text)

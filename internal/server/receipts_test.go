@@ -150,7 +150,7 @@ func TestTheVerdictIsACommitStatus(t *testing.T) {
 		}), forge.StatusSuccess, "No tests were found; the build passed"},
 		"no tests are known, and the build fails as before": {change(func(v *receipt.Verdict) {
 			v.NoTests, v.NotRun, v.Projects[0].Runs[0].Kind, v.Projects[0].Runs[0].ExitCode = true, "it is not known how", receipt.BuildRun, 1
-		}), forge.StatusFailure, "No tests were found, and the build fails"},
+		}), forge.StatusFailure, "No tests were found, and the build still fails"},
 		"no tests are known, and nothing to build": {change(func(v *receipt.Verdict) { v.NoTests, v.NotRun, v.Projects = true, "it is not known how", nil }), "", ""},
 		"nothing verified":                         {nil, forge.StatusFailure, "nothing was verified"},
 	} {
