@@ -125,7 +125,7 @@ func TestTaskPageShowsTheJournal(t *testing.T) {
 		t.Errorf("the phase bar says %q", phaseBar(page))
 	}
 	_, cost := h.visitor(t, "vera").get("/tasks/" + string(one.ID) + "?tab=cost")
-	for what, text := range map[string]string{"the chart": `<rect class="tokens"`, "the cost": `<polyline class="cost"`, "that it was scripted": "Answers came from a script"} {
+	for what, text := range map[string]string{"the chart": `<rect class="tokens"`, "the cost": `<polyline class="cost"`, "that it was scripted": "The answers come from a script"} {
 		if !strings.Contains(cost, text) {
 			t.Errorf("the page does not show %s: %q is missing", what, text)
 		}
