@@ -187,13 +187,13 @@ func TestTurnLimitIsShown(t *testing.T) {
 	h.move(t, one, task.GaveUp, task.ReasonTurnsExhausted, "40 turns")
 	for _, address := range []string{"/tasks/" + string(one.ID), "/queue?state=failed"} {
 		_, text := h.visitor(t, "vera").get(address)
-		if text := strings.Join(strings.Fields(markup.ReplaceAllString(text, " ")), " "); !strings.Contains(text, "The turn limit was reached (40 turns)") {
+		if text := strings.Join(strings.Fields(anyTag.ReplaceAllString(text, " ")), " "); !strings.Contains(text, "The turn limit was reached (40 turns)") {
 			t.Errorf("%s does not say how many turns there were: %s", address, text)
 		}
 	}
 }
 
-var markup = regexp.MustCompile(`<[^>]*>`)
+var anyTag = regexp.MustCompile(`<[^>]*>`)
 
 // The page of a queued task says why it waits, and shows its item.
 func TestTaskPageSaysWhyItWaits(t *testing.T) {
