@@ -87,7 +87,7 @@ func TestRejectedSaysWhatTheForgeSaid(t *testing.T) {
 	t.Parallel()
 	n := Notice{Reason: task.ReasonRejectedByForge, Account: "toryo-bot", Repository: "gitea:team/app", Pushed: "toryo/3-x", Detail: "remote: `no`\n# {kept} \x1b[31m" + strings.Repeat("x", 5000)}
 	text := n.Rejected(task.English, false)
-	for _, part := range []string{"toryo-bot pushed the branch `toryo/3-x` to `gitea:team/app`", "`remote: 'no' # {kept} ", "What to do: give the account of the bot the right to push", "press Retry"} {
+	for _, part := range []string{"toryo-bot pushed the branch `toryo/3-x` to `gitea:team/app`", "`remote: 'no' # {kept} ", "What to do: give the bot's account permission to push", "select Retry"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is missing in\n%s", part, text)
 		}
