@@ -261,7 +261,7 @@ func TestEveryEntryHasAnAddress(t *testing.T) {
 		t.Errorf("the page of an entry is\n%s", page)
 	}
 	_, page = vera.get(fmt.Sprintf("%s?at=%d", path, first+200))
-	for text, want := range map[string]bool{"note number 200.": true, "note number 190.": true, "note number 210.": true, "note number 399.": false, "note number 1.": false, "earlier part of the run": true} {
+	for text, want := range map[string]bool{"note number 200.": true, "note number 190.": true, "note number 210.": true, "note number 399.": false, "note number 1.": false, "earlier entries of the run": true} {
 		if strings.Contains(page, text) != want {
 			t.Errorf("around entry 200 %q is there: %v", text, !want)
 		}
@@ -325,7 +325,7 @@ func TestChangesSoFar(t *testing.T) {
 	run := h.journal(t, one)
 	vera := h.visitor(t, "vera")
 	path := "/tasks/" + string(one.ID)
-	if _, page := vera.get(path + "?tab=changes"); !strings.Contains(page, "Nothing has been changed yet") {
+	if _, page := vera.get(path + "?tab=changes"); !strings.Contains(page, "No changes yet") {
 		t.Error("before anything was saved there are changes")
 	}
 	odd := `<b>odd "name".txt`

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"html"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -171,7 +172,7 @@ func TestTaskPageSaysWhatToDo(t *testing.T) {
 	h.move(t, one, task.GaveUp, task.ReasonRejectedByForge, "remote: <protected>")
 	for _, language := range []task.Language{task.English, task.Japanese} {
 		text := page(string(language))
-		for _, want := range []string{textfmt.UpperFirst(messages.Reason(language, task.ReasonRejectedByForge)), messages.Fix(language, task.ReasonRejectedByForge), "remote: &lt;protected&gt;"} {
+		for _, want := range []string{textfmt.UpperFirst(messages.Reason(language, task.ReasonRejectedByForge)), html.EscapeString(messages.Fix(language, task.ReasonRejectedByForge)), "remote: &lt;protected&gt;"} {
 			if want == "" || !strings.Contains(text, want) {
 				t.Errorf("in %s the page does not say %q", language, want)
 			}
