@@ -208,7 +208,7 @@ func TestChecksThatFailInTheBase(t *testing.T) {
 				return
 			}
 			c.noTask(c.pull, task.Development)
-			c.saidOnce("fail in the base branch too")
+			c.saidOnce("also fail in the base branch")
 		})
 	}
 }
