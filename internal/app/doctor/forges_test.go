@@ -334,8 +334,8 @@ func TestRepositoriesWithAFaultAreAllNamed(t *testing.T) {
 		return []forge.RightCheck{{Right: forge.Push, State: forge.RightMissing}}, nil
 	}}
 	got := look{url: giteaAt(t, "bot", names...), owner: "team", setup: setup}.findings(t)
-	want(t, got, "gitea rights", doctor.Missing, strings.Join(names[8:20], ", ")+": bot may not push branches")
-	want(t, got, "gitea rights", doctor.OK, "team/r04 and 3 more repositories: bot may do all")
+	want(t, got, "gitea rights", doctor.Missing, strings.Join(names[8:20], ", ")+": bot has no permission to push branches")
+	want(t, got, "gitea rights", doctor.OK, "team/r04 and 3 more repositories: bot has all permissions")
 	text, err := json.Marshal(got)
 	if err != nil {
 		t.Fatal(err)
@@ -365,5 +365,5 @@ func TestRightsAsTheForgeDescribesThem(t *testing.T) {
 	t.Parallel()
 	got := look{url: giteaAt(t, "bot", "team/app", "team/read"), owner: "team"}.findings(t)
 	want(t, got, "gitea rights", doctor.OK, "team/app: the bot has permission to push, comment and set labels, as the forge says")
-	want(t, got, "gitea rights", doctor.Missing, "team/read: the bot may not push branches")
+	want(t, got, "gitea rights", doctor.Missing, "team/read: the bot has no permission to push branches")
 }
