@@ -117,7 +117,7 @@ func TestCommandsThatBeginAnInstallation(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if code != 0 || !strings.HasPrefix(token, "toryo_") || said != "made a new installation in "+filepath.Join(here, folder)+"\n" {
+			if code != 0 || !strings.HasPrefix(token, "toryo_") || said != "created a new installation in "+filepath.Join(here, folder)+"\n" {
 				t.Errorf("exit %d: %q, %q", code, token, said)
 			}
 			if code, _, said = toryo(t, []string{test.environ}, words...); code != 0 || said != "" {

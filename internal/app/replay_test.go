@@ -77,7 +77,7 @@ func TestReplay(t *testing.T) {
 	}
 	for _, want := range []string{
 		id, "board:o/n#3", "BACKENDCODER", "Environment Setup: active", "plan 1: fix", "[x] a1 look", "I look.", `wants run {"line":"ls"}`,
-		"demo (scripted), 10 tokens in, 2 out, cost 0.0015", "result of run (failed)", "more lines (--full)", "comment 7 by ann (new), refused: no write access",
+		"demo (scripted), 10 tokens in, 2 out, cost 0.0015", "result of run (failed)", "more lines (--full)", "comment 7 by ann (new), not included: no write access",
 		"commit abc123", "That is all.", "8 entries; stopped: the bot was unassigned",
 	} {
 		if !strings.Contains(output, want) {

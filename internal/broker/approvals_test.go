@@ -379,7 +379,7 @@ func TestApprovalIsNotNeededAnyMore(t *testing.T) {
 		l.goesOn("", approved)
 		comments, err := l.forge.Comments(l.Context(), l.issue)
 		l.check(err)
-		if !slices.ContainsFunc(comments, func(c task.Comment) bool { return strings.Contains(c.Body, "needs no approval any more") }) {
+		if !slices.ContainsFunc(comments, func(c task.Comment) bool { return strings.Contains(c.Body, "no longer needs approval") }) {
 			l.Errorf("nobody is told: %+v", comments)
 		}
 	})

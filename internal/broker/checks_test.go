@@ -208,7 +208,7 @@ func TestChecksThatFailInTheBase(t *testing.T) {
 				return
 			}
 			c.noTask(c.pull, task.Development)
-			c.saidOnce("fail in the base branch too")
+			c.saidOnce("also fail in the base branch")
 		})
 	}
 }
@@ -283,7 +283,7 @@ func TestAFlippingCheck(t *testing.T) {
 			t.Errorf("the task is %+v", is)
 		}
 		until(t, "people are told", func() bool { return len(c.said()) == 1 })
-		c.saidOnce("pass now, without a change")
+		c.saidOnce("now pass without a change")
 		c.later(time.Minute)
 		flip(c, forge.StatusFailure)
 		c.sync()
@@ -301,7 +301,7 @@ func TestAFlippingCheck(t *testing.T) {
 		h, _ := handsOut(t, c.store, func(o *broker.HandOutOptions) { o.Prepare, o.Now = preparer(c.office, &seeds{}).Prepare, c.now })
 		waiting := ask(t, h, "writer")
 		until(t, "the fix-up is withdrawn", func() bool { return c.is(task.Stopped) })
-		c.saidOnce("pass now, without a change")
+		c.saidOnce("now pass without a change")
 		if is := c.task(c.pull, task.Development); is.ID != fix.ID || is.Reason != task.ReasonChecksPassed {
 			t.Errorf("the task is %+v", is)
 		}
@@ -396,7 +396,7 @@ func TestChecksThatAreHidden(t *testing.T) {
 			c.set("c1", "CI / test", forge.StatusSuccess)
 			c.later(10 * time.Minute) // when it is read again at the latest
 			c.sync()
-			c.saidOnce("pass now, without a change")
+			c.saidOnce("now pass without a change")
 		})
 	}
 }

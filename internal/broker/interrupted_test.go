@@ -236,7 +236,7 @@ func TestAPullThatIsRetargetedInAFixUp(t *testing.T) {
 			if is := c.task(c.pull, task.Development); is.State != task.Done {
 				t.Errorf("what fails in the new base too leads to %+v", is)
 			}
-			c.saidOnce("fail in the base branch too")
+			c.saidOnce("also fail in the base branch")
 		})
 	}
 }

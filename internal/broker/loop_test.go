@@ -337,7 +337,7 @@ func TestACommitIsReviewedOnce(t *testing.T) {
 		o.sync()
 	}
 	o.deliver(pull)
-	if said := o.comments(pull); len(said) != 1 || !strings.Contains(said[0], "reviewed commit c1 before") {
+	if said := o.comments(pull); len(said) != 1 || !strings.Contains(said[0], "already reviewed commit c1") {
 		t.Errorf("people are told %q", said)
 	}
 	if o.labeled(pull) {

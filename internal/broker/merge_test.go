@@ -286,7 +286,7 @@ func TestAMergeThatTheServerCouldNotMake(t *testing.T) {
 	for _, action := range pending {
 		said += string(action.Payload)
 	}
-	if !strings.Contains(said, "Not merged") || !strings.Contains(said, "something went wrong on the server") || strings.Contains(said, "/var/lib") {
+	if !strings.Contains(said, "Not merged") || !strings.Contains(said, "an error on the server prevented") || strings.Contains(said, "/var/lib") {
 		t.Errorf("people are told %s", said)
 	}
 }

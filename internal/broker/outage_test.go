@@ -275,7 +275,7 @@ func (l *life) live() {
 	first := l.forge.AddComment(l.issue, "ann", "During the work.")
 	l.webhook()
 	l.hears("new: During the work.")
-	l.check(l.runs.Progress(l.Context(), l.held, "## Toryo is at work\n\n10%"))
+	l.check(l.runs.Progress(l.Context(), l.held, "## Toryo is working\n\n10%"))
 	l.check(l.runs.AddComment(l.Context(), l.held, "hello", "I begin."))
 
 	_, err := l.controller.Pause(l.Context(), l.held.ID, task.ReasonPauseRequested)
@@ -301,12 +301,12 @@ func (l *life) live() {
 
 	wish := broker.PullWish{Branch: l.held.Branch, Commit: "c1", Base: "main", Title: "Repair the gate", Text: "It is repaired."}
 	l.until("the pull request is opened", func() error { _, err := l.runs.OpenPull(l.Context(), l.held, wish); return err })
-	l.check(l.runs.Progress(l.Context(), l.held, "## Toryo is at work\n\n90%"))
+	l.check(l.runs.Progress(l.Context(), l.held, "## Toryo is working\n\n90%"))
 
 	l.forge.Change(l.issue, func(i *forge.Item) { i.Assignees = nil })
 	l.webhook()
 	l.listen("the stop", func(s broker.Signals) bool { return s.Stop != nil && s.Stop.Reason == task.ReasonUnassigned })
-	l.finish(broker.RunResult{Outcome: task.OutcomeStopped, Kept: "wip2", Progress: "## Toryo is at work\n\nend"})
+	l.finish(broker.RunResult{Outcome: task.OutcomeStopped, Kept: "wip2", Progress: "## Toryo is working\n\nend"})
 	l.until("the task is stopped", l.is(task.Stopped, task.ReasonUnassigned))
 	<-time.After(time.Second) // for what is written at once
 }

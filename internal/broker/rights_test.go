@@ -88,7 +88,7 @@ func TestTaskWaitsForARightOfTheBot(t *testing.T) {
 // before from one that has not.
 func TestWhatIsSaidWhenARightIsMissing(t *testing.T) {
 	t.Parallel()
-	for worked, want := range map[bool]string{false: "The work has not begun:", true: "The work does not go on:"} {
+	for worked, want := range map[bool]string{false: "The work has not started:", true: "The work cannot continue:"} {
 		o := newOffice(t)
 		o.forge.SetLacks(team, forge.Rights{Push: true})
 		key := o.issue("Fix the gate")

@@ -64,7 +64,7 @@ func (s *story) thumbsUp(ctx context.Context) error {
 		return err
 	}
 	for _, comment := range comments {
-		if !strings.HasPrefix(comment.Body, "**Paused.** Plan 1 waits for approval.") {
+		if !strings.HasPrefix(comment.Body, "**Paused.** Plan 1 is waiting for approval.") {
 			continue
 		}
 		plan := forge.Target{Key: s.item, Comment: comment.ID}

@@ -260,7 +260,7 @@ func (s *story) checkPeople(t *testing.T, o outcome, as *strings.Replacer) {
 
 // headings are what the progress comment begins with at the end, by the state.
 var headings = map[task.State][]string{
-	task.Done:    {"## Toryo has finished", "## Toryo の作業が終わりました"},
+	task.Done:    {"## Toryo has finished", "## Toryo の作業が完了しました"},
 	task.Failed:  {"## Toryo could not finish", "## Toryo は作業を完了できませんでした"},
 	task.Stopped: {"## Toryo was stopped", "## Toryo は停止しました"},
 }

@@ -83,7 +83,7 @@ func aFailureOfTheBaseIsLeftAlone(t *testing.T, h *house, at *giteaSite) {
 	pull := s.published(ctx, t, "")
 	fail(pull.HeadCommit, "pull_request", 2)
 	told := func(c task.Comment) bool {
-		return strings.Contains(c.Body, "`CI / test`") && strings.Contains(c.Body, "fail in the base branch too")
+		return strings.Contains(c.Body, "`CI / test`") && strings.Contains(c.Body, "also fail in the base branch")
 	}
 	for comments := []task.Comment(nil); !slices.ContainsFunc(comments, told); {
 		if !pause(ctx) {

@@ -287,7 +287,7 @@ func TestOnGitea(t *testing.T) {
 			"pause_execution", "ask", "deaf_comment", "deaf_stop", "gate_draft", "gate_secret",
 			"written_review", "written_changes", "written_late"))
 		h.wantDoctor(t, "gitea:alice/shell: ", "issue_assign: ")
-		if said, _ := h.run(t, nil, "doctor", "--data", h.data(0)); strings.Contains(said, "missed by webhook") {
+		if said, _ := h.run(t, nil, "doctor", "--data", h.data(0)); strings.Contains(said, "not reported by a webhook") {
 			t.Errorf("every webhook is enabled, but doctor says that some were missed:\n%s", said)
 		}
 	})

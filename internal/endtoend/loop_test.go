@@ -57,7 +57,7 @@ func theLoopCloses(t *testing.T, h *house, at site) {
 		reviews, err = at.look().Reviews(ctx, pull.Key)
 		must(t, err)
 	}
-	for i, said := range []string{"Verdict: changes requested", "Verdict: approve"} {
+	for i, said := range []string{"Verdict: changes requested", "Verdict: approved"} {
 		if !strings.Contains(reviews[i].Body, said) || !task.SameLogin(reviews[i].Author, at.bot()) {
 			t.Errorf("review %d is %+v", i+1, reviews[i])
 		}

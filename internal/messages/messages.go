@@ -74,7 +74,8 @@ func Find(in task.Language, key string) (text string, found bool) {
 }
 
 // Reason returns a reason in words. It is empty for a reason that is not known. In
-// Japanese it is put before ため and behind 理由.
+// English it begins with a small letter, for it is put behind "because". In Japanese it is
+// a sentence without its 。, for it is put behind 理由.
 func Reason(in task.Language, reason task.Reason) string { return texts(in)["reason."+string(reason)] }
 
 // Fix returns what a person can do about a reason for which a task waits. It is

@@ -53,6 +53,7 @@ var built = map[string][]string{
 	"progress.phase_":    {"active", "completed", "failed"},
 	"readiness.":         {"database", "data_folder", "notifications"},
 	"reason.":            {"task.Reason"},
+	"review.choose_":     {"forge.Verdict"},
 	"role.":              {"access.Role"},
 	"run.found_":         {"not_run", "skipped", "rewritten", "no_report", "fails_as_before", "flaky", "build_file", "still_fails", "nothing_shown", "beyond_merge", "branch_lost", "push_lost", "tests_lost"},
 	"signal.":            {"task.Signal"},

@@ -60,7 +60,7 @@ func TestAStopSaysWhatIsLeft(t *testing.T) {
 			t.Errorf("it does not say until when:\n%s", text)
 		}
 	}
-	if text := (Notice{Reason: task.ReasonUnassigned}).Stopped(task.Japanese); !strings.Contains(text, "まだ何も保存されていなかった") {
+	if text := (Notice{Reason: task.ReasonUnassigned}).Stopped(task.Japanese); !strings.Contains(text, "保存された作業はありません") {
 		t.Errorf("it says\n%s", text)
 	}
 }
@@ -71,7 +71,7 @@ func TestHowToBeginAnew(t *testing.T) {
 	for reason, want := range map[task.Reason]string{
 		task.ReasonUnassigned:    "assign the bot again.",
 		task.ReasonItemClosed:    "reopen it",
-		task.ReasonStopRequested: "press Retry on the page of the task, or unassign the bot and then assign it again",
+		task.ReasonStopRequested: "select Retry on the task page, or unassign the bot and then assign it again",
 	} {
 		if text := (Notice{Reason: reason}).Stopped(task.English); !strings.Contains(text, want) {
 			t.Errorf("after %s it says\n%s", reason, text)
@@ -87,7 +87,7 @@ func TestRejectedSaysWhatTheForgeSaid(t *testing.T) {
 	t.Parallel()
 	n := Notice{Reason: task.ReasonRejectedByForge, Account: "toryo-bot", Repository: "gitea:team/app", Pushed: "toryo/3-x", Detail: "remote: `no`\n# {kept} \x1b[31m" + strings.Repeat("x", 5000)}
 	text := n.Rejected(task.English, false)
-	for _, part := range []string{"toryo-bot pushed the branch `toryo/3-x` to `gitea:team/app`", "`remote: 'no' # {kept} ", "What to do: give the account of the bot the right to push", "press Retry"} {
+	for _, part := range []string{"toryo-bot pushed the branch `toryo/3-x` to `gitea:team/app`", "`remote: 'no' # {kept} ", "What to do: give the bot's account permission to push", "select Retry"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is missing in\n%s", part, text)
 		}

@@ -39,7 +39,7 @@ func TestCommentsLinkToThePage(t *testing.T) {
 			t.Fatalf("%+v", action)
 		}
 		bodies := strings.Join(d.bodies(t), "\n")
-		for _, want := range []string{"[このタスクのページ]", "[The page of this task]"} {
+		for _, want := range []string{"[このタスクのページ]", "[The task page]"} {
 			if !strings.Contains(bodies, want) {
 				t.Errorf("%q is missing in %q", want, bodies)
 			}
@@ -59,7 +59,7 @@ func TestProgressLinksToThePage(t *testing.T) {
 		d.sendWithPages("https://toryo.example.com")
 		link := "(https://toryo.example.com/tasks/" + string(d.task.ID) + ")"
 		for _, payload := range []outbox.Payload{
-			outbox.Progress{Name: "run", Text: "## Toryo is at work\n\none\n"}, outbox.Progress{Name: "run", Text: "## Toryo is at work\n\ntwo\n"},
+			outbox.Progress{Name: "run", Text: "## Toryo is working\n\none\n"}, outbox.Progress{Name: "run", Text: "## Toryo is working\n\ntwo\n"},
 			outbox.ProgressState{Name: "run", State: task.Stopped},
 		} {
 			last := d.put(t, payload.Kind()+time.Now().String(), payload)

@@ -219,7 +219,7 @@ func shownCommands(commands []string) (shown string, more int) {
 // usageText says what the run has used, and what the whole task may use. Without earlier
 // tasks nothing is known of that, and without prices nothing of money.
 func (r *run) usageText() string {
-	used, cost := r.state.usage.Total(), r.state.cost
+	used, cost := textfmt.Count(r.state.usage.Total()), r.state.cost
 	text := r.text("run.plan_used", used)
 	if cost > 0 {
 		text = r.text("run.plan_used_cost", used, cost)
@@ -228,8 +228,8 @@ func (r *run) usageText() string {
 	case estimate == nil:
 		return text
 	case estimate.Money > 0:
-		return text + "  \n" + r.text("run.plan_estimate_cost", estimate.Tokens, llm.Money(estimate.Money), estimate.Tasks)
+		return text + "  \n" + r.text("run.plan_estimate_cost", textfmt.Count(estimate.Tokens), llm.Money(estimate.Money), estimate.Tasks)
 	default:
-		return text + "  \n" + r.text("run.plan_estimate", estimate.Tokens, estimate.Tasks)
+		return text + "  \n" + r.text("run.plan_estimate", textfmt.Count(estimate.Tokens), estimate.Tasks)
 	}
 }

@@ -169,9 +169,19 @@ const (
 	askTool    = "ask"
 )
 
+// maxTurns is how often the model may answer.
+func (t *chat) maxTurns() int { return cmp.Or(t.turns, t.run.Limits.Turn.Turns, 200) }
+
 // turnsLeft is how often the model may still answer.
-func (t *chat) turnsLeft() int {
-	return cmp.Or(t.turns, t.run.Limits.Turn.Turns, 200) - t.run.state.turns(t.name)
+func (t *chat) turnsLeft() int { return t.maxTurns() - t.run.state.turns(t.name) }
+
+// detail is what people are told about the reason for which the model ended a phase: the limit
+// that was reached.
+func (t *chat) detail(reason task.Reason) string {
+	if reason != task.ReasonTurnsExhausted {
+		return ""
+	}
+	return t.run.text("run.turn_limit", t.maxTurns())
 }
 
 // goOn calls the model until the phase ends. What people said at the last
@@ -215,7 +225,7 @@ func (t *chat) object(ctx context.Context, read func(object map[string]any) erro
 			outcome = &next
 		}
 		if outcome.Reason != task.ReasonCompleted {
-			return &overError{reason: outcome.Reason, said: outcome.Text}
+			return &overError{reason: outcome.Reason, text: t.detail(outcome.Reason), said: outcome.Text}
 		}
 		wrong := readObject(outcome.Text, read)
 		if wrong == nil {

@@ -46,7 +46,7 @@ func (r *run) execute(ctx context.Context) error {
 		return err
 	}
 	outcome, err := r.work(ctx, t)
-	detail := ""
+	detail := t.detail(outcome.Reason)
 	if over, is := errors.AsType[*overError](err); is {
 		outcome, detail, err = turn.Outcome{Reason: over.reason, Text: over.said}, over.text, nil
 	}

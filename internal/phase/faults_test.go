@@ -317,7 +317,7 @@ func TestPushesThatNeverEnd(t *testing.T) {
 	if err != nil || outcome.State != task.Failed || outcome.Reason != task.ReasonBranchMoved || times != 4 {
 		t.Fatalf("after %d times: %+v, %v", times, outcome, err)
 	}
-	if !strings.Contains(outcome.Comment, "nothing of theirs was overwritten") || outcome.Kept == "" {
+	if !strings.Contains(outcome.Comment, "no work of other people was overwritten") || outcome.Kept == "" {
 		t.Errorf("people are told %s", outcome.Comment)
 	}
 }

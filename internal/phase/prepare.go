@@ -383,7 +383,7 @@ func (r *run) askRepair(ctx context.Context, prompt string) (string, error) {
 	}
 	outcome, err := t.goOn(ctx)
 	if err == nil && outcome.Reason != task.ReasonCompleted {
-		err = &overError{reason: outcome.Reason, said: outcome.Text}
+		err = &overError{reason: outcome.Reason, text: t.detail(outcome.Reason), said: outcome.Text}
 	}
 	return outcome.Text, err
 }

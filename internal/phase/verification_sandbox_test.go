@@ -81,12 +81,12 @@ func TestFlakyTestsDoNotCount(t *testing.T) {
 		has, hasNot []string
 	}{
 		// 3 is the verdict, 4 to 6 are with the change, the next without it.
-		"with and without the change":                    {"case $SANDBOX in 3|6) exit 1;; esac\n", task.Done, 1, []string{"## Flaky tests", "- `sh test.sh`"}, []string{"nothing explains", "as before the change"}},
-		"a command that fails each time with the change": {"case $SANDBOX in 3|4|5|6|8) exit 1;; esac\n", task.Done, 2, nil, []string{"nothing explains", "## Flaky"}},
+		"with and without the change":                    {"case $SANDBOX in 3|6) exit 1;; esac\n", task.Done, 1, []string{"## Flaky tests", "- `sh test.sh`"}, []string{"Unexplained", "as before the change"}},
+		"a command that fails each time with the change": {"case $SANDBOX in 3|4|5|6|8) exit 1;; esac\n", task.Done, 2, nil, []string{"Unexplained", "## Flaky"}},
 		"never":                 {changed + "exit 1\nexit 0\n", task.Failed, 0, []string{"`sh test.sh`: failed with exit code 1"}, []string{"## Flaky"}},
-		"once, with the change": {changed + "case $SANDBOX in 3) exit 1;; esac\n:\n", task.Done, 2, nil, []string{"nothing explains", "## Flaky"}},
+		"once, with the change": {changed + "case $SANDBOX in 3) exit 1;; esac\n:\n", task.Done, 2, nil, []string{"Unexplained", "## Flaky"}},
 		"each time, with the change": {changed + "case $SANDBOX in 3|8) exit 1;; esac\n:\n", task.Failed, 2,
-			[]string{"## Changes to tests that nothing explains", "never seen to fail before the change"}, []string{"`sh test.sh`: passed", "as before the change"}},
+			[]string{"## Unexplained changes to tests", "did not fail before the change"}, []string{"`sh test.sh`: passed", "as before the change"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -151,7 +151,7 @@ func TestASandboxThatIsLostForGood(t *testing.T) {
 	if err != nil || outcome.State != task.Failed {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
-	const lost = "The sandbox was lost and could not be made again"
+	const lost = "The sandbox was lost and could not be recreated"
 	said := ""
 	for _, text := range world.Comments() {
 		said += text + "\n"

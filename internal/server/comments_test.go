@@ -536,5 +536,5 @@ func TestCommentsThatCameTooLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settle(t, made.Key)
-	w.wantComments(t, made.Key, "I am at it", "It is done.\n\nThis came too late for this run and was not taken up:\n\n- a comment by bob\n\nTo have it")
+	w.wantComments(t, made.Key, "I am at it", "It is done.\n\nThe following came too late for this run and was not included:\n\n- a comment by bob\n\nTo include it")
 }

@@ -60,7 +60,7 @@ func (c *counted[T]) get() T {
 func (s *Server) addGauges(registry *metrics.Registry) {
 	agents := &counted[map[task.Reason]float64]{what: "agents", read: s.agentsByReason, log: s.log}
 	for _, reason := range append([]task.Reason{ableAgents, silentAgents, otherAgents}, task.UnableReasons...) {
-		registry.Gauge("toryo_agents", "Agents with a valid token, by the reason for which they take no tasks; none if they take tasks, other if the server does not know it.",
+		registry.Gauge("toryo_agents", "Agents with a valid token, by the reason for which they do not accept tasks; none if they do, other if the server does not know it.",
 			func() float64 { return agents.get()[reason] }, metrics.Label{Name: "unable", Value: string(reason)})
 	}
 	backlog := &counted[store.Backlog]{what: "tasks", log: s.log, read: func(ctx context.Context) (store.Backlog, error) {

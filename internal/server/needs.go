@@ -19,7 +19,7 @@ type needsOutput struct{ Body wire.Needs }
 func (s *Server) registerNeeds(list func(ctx context.Context) ([]task.Need, error)) {
 	register(s, access.Viewer, huma.Operation{
 		OperationID: "list-needs", Method: http.MethodGet, Path: "/v1/needs", Summary: "What waits for a person",
-		Description: "Questions, plans to approve, failures, agents that are offline or take no tasks, pauses of everything, and budgets.",
+		Description: "Questions, plans to approve, failures, agents that are offline or do not accept tasks, pauses of everything, and budgets.",
 	}, func(ctx context.Context, _ *struct{}) (*needsOutput, error) {
 		found, err := list(ctx)
 		if err != nil {

@@ -137,7 +137,7 @@ func TestTheVerdictIsACommitStatus(t *testing.T) {
 			v.Projects[0].Runs[0].FailedBefore, v.Projects[0].Runs[0].Counts = []string{"TestOld"}, &receipt.Counts{Passed: 7, Failed: 1}
 		}), forge.StatusSuccess, "7 passed, 1 failed before too"},
 		"worse": {change(func(v *receipt.Verdict) { v.Passed, v.Projects[0].Runs[0].Failed = false, []string{"TestNew"} }),
-			forge.StatusFailure, "Tests that passed before fail: 1"},
+			forge.StatusFailure, "Tests that passed before now fail: 1"},
 		"the command failed, and no test is named": {change(func(v *receipt.Verdict) {
 			v.Projects[0].Runs[0].ExitCode, v.Projects[0].Runs[0].Compared = 2, true
 		}), forge.StatusFailure, "The test command failed"},
@@ -150,7 +150,7 @@ func TestTheVerdictIsACommitStatus(t *testing.T) {
 		}), forge.StatusSuccess, "No tests were found; the build passed"},
 		"no tests are known, and the build fails as before": {change(func(v *receipt.Verdict) {
 			v.NoTests, v.NotRun, v.Projects[0].Runs[0].Kind, v.Projects[0].Runs[0].ExitCode = true, "it is not known how", receipt.BuildRun, 1
-		}), forge.StatusFailure, "No tests were found, and the build fails"},
+		}), forge.StatusFailure, "No tests were found, and the build still fails"},
 		"no tests are known, and nothing to build": {change(func(v *receipt.Verdict) { v.NoTests, v.NotRun, v.Projects = true, "it is not known how", nil }), "", ""},
 		"nothing verified":                         {nil, forge.StatusFailure, "nothing was verified"},
 	} {

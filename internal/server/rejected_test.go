@@ -125,7 +125,7 @@ func (w *workshop) wantRejection(t *testing.T, made task.Task, who string) {
 	if err != nil || len(notes) != 1 {
 		t.Fatalf("the notes of the journal are %v, %v", notes, err)
 	}
-	for _, part := range []string{who, "It said: `", "What to do: give the account of the bot the right to push", "press Retry on the page of the task"} {
+	for _, part := range []string{who, "The forge responded: `", "What to do: give the bot's account permission to push", "select Retry on the task page"} {
 		if !strings.Contains(said[0], part) {
 			t.Errorf("%q is missing in the comment\n%s", part, said[0])
 		}

@@ -35,7 +35,7 @@ func (s *Server) registerSteering(controller *broker.Controller) {
 		name, summary string
 		do            func(context.Context, task.ID) (task.Task, error)
 	}{
-		{"stop", "Stop a task for good", func(ctx context.Context, id task.ID) (task.Task, error) {
+		{"stop", "Stop a task permanently", func(ctx context.Context, id task.ID) (task.Task, error) {
 			return controller.StopTask(ctx, id, task.ReasonStopRequested)
 		}},
 		{"pause", "Pause a task", func(ctx context.Context, id task.ID) (task.Task, error) {

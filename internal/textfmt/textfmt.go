@@ -1,10 +1,11 @@
 // Package textfmt has the small things that are done to texts everywhere: making them one
-// line, shorter, part of a name, or a block of code.
+// line, shorter, part of a name, or a block of code, and how numbers are written in them.
 package textfmt
 
 import (
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -15,6 +16,16 @@ func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 func FirstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return strings.TrimSpace(line)
+}
+
+// UpperFirst is a text that begins with a capital letter, for a part of a sentence that
+// stands alone.
+func UpperFirst(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	if upper := unicode.ToUpper(first); size > 0 && upper != first {
+		return string(upper) + s[size:]
+	}
+	return s
 }
 
 // Shorten is a text of at most so many characters. Where some are left out, the last one

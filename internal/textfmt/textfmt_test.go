@@ -28,9 +28,31 @@ func TestTexts(t *testing.T) {
 		"longer fence":        {textfmt.Fence("``` x ````"), "`````"},
 		"commit":              {textfmt.ShortCommit("0123456789abcdef"), "0123456789"},
 		"short commit":        {textfmt.ShortCommit("0123"), "0123"},
+		"upper case":          {textfmt.UpperFirst("all agents are busy"), "All agents are busy"},
+		"upper case, é":       {textfmt.UpperFirst("é"), "É"},
+		"no upper case":       {textfmt.UpperFirst("待っています"), "待っています"},
+		"nothing":             {textfmt.UpperFirst(""), ""},
+		"not UTF-8":           {textfmt.UpperFirst("\xff"), "\xff"},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s: %q, want %q", name, test.got, test.want)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	t.Parallel()
+	for number, want := range map[int64]string{
+		0: "0", 9_999: "9999", 10_000: "10k", 12_345: "12.3k", 999_949: "999.9k", 999_950: "1M", 1_000_000: "1M",
+		1_460_000: "1.46M", 1_500_000: "1.5M", 12_345_678: "12.35M", 120_000_000: "120M",
+	} {
+		if got := textfmt.Count(number); got != want {
+			t.Errorf("%d is counted as %s, want %s", number, got, want)
+		}
+	}
+	for number, want := range map[int]string{0: "0", 999: "999", 1_000: "1,000", 12_345: "12,345", 1_234_567: "1,234,567", -123: "-123", -1_234: "-1,234"} {
+		if got := textfmt.Grouped(number); got != want {
+			t.Errorf("%d is written as %s, want %s", number, got, want)
 		}
 	}
 }

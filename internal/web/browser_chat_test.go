@@ -168,8 +168,8 @@ func TestChatAboutAReview(t *testing.T) {
 	}
 	alice.Click(`#chat-form [data-submit]`)
 	alice.Sees("#messages .message.assistant .text", "It is in §2")
-	alice.Sees("#messages .cites .badge-ok", "confirmed")
-	alice.Sees("#messages .cites .badge-bad", "no such section")
+	alice.Sees("#messages .cites .badge-ok", "Confirmed")
+	alice.Sees("#messages .cites .badge-bad", "No such section")
 	if link := get[string](alice, `document.querySelector("#messages .assistant .text a.cite").hash`); link != "#section-2" {
 		t.Errorf("the citation leads to %q", link)
 	}

@@ -132,13 +132,13 @@ func TestConnectPage(t *testing.T) {
 	root := h.visitor(t, "root")
 	for language, wanted := range map[string][]string{
 		"en": {
-			"Run: <code>sudo systemctl restart toryo-up</code>", "Nothing can be connected here: the folder is read-only: run sudo toryo init.", "https://git.example.com", "<strong>somebody</strong>", "the configuration says toryo-bot",
-			"/var/lib/toryo/secrets/gitea-token", "gitea.owner: team", "https://toryo.example.com/webhooks/gitea", "77 requests left until", "status 403 Forbidden", "1200 requests since the start",
-			"team/&lt;app&gt;", "Missing rights: 1", "push branches", "403 &lt;b&gt;Forbidden&lt;/b&gt;", "the scope write:repository", ">unknown<", "issue_label",
-			"Issue Comment", "<td>41</td>", "labels of team/app", "left out", "some-model", "another-model", "for planning", "ANTHROPIC_API_KEY", "does not work", "see the key",
-			"not connected", "Register a GitHub App", `href="/connect" data-key="c" aria-current="page"`,
+			"Run: <code>sudo systemctl restart toryo-up</code>", "Nothing can be connected here: the folder is read-only: run sudo toryo init.", "https://git.example.com", "<strong>somebody</strong>", "Configured as toryo-bot",
+			"/var/lib/toryo/secrets/gitea-token", "gitea.owner: team", "https://toryo.example.com/webhooks/gitea", "77 requests left until", "status 403 Forbidden", "1200 requests since the server started",
+			"team/&lt;app&gt;", "Missing permissions: 1", "push branches", "403 &lt;b&gt;Forbidden&lt;/b&gt;", "the scope write:repository", ">Unknown<", "issue_label",
+			"Issue Comment", "<td>41</td>", "labels of team/app", "Skipped", "some-model", "another-model", "for planning", "ANTHROPIC_API_KEY", "Not working", "see the key",
+			"Not connected", "Register a GitHub App", `href="/connect" data-key="c" aria-current="page"`,
 		},
-		"ja": {"アカウント", "ブランチをプッシュする", "不足している権限: 1 件", "残り 77 リクエスト", "未接続", "GitHub App を登録する", "次を実行してください"},
+		"ja": {"アカウント", "ブランチをプッシュする", "不足している権限: 1 件", "残り 77 リクエスト", "未接続", "GitHub App を登録", "次を実行してください"},
 	} {
 		root.header.Set("Accept-Language", language)
 		status, page := root.get("/connect")
@@ -219,7 +219,7 @@ func TestConnectForms(t *testing.T) {
 		{"/connect/model", url.Values{"provider": {"openai"}, "model": {"m"}, "key": {"s3cret-key"}, "base_url": {""}}},
 		{"/connect/model/test", url.Values{"provider": {"openai"}}},
 	} {
-		if status, page := root.post(send.path, send.form); status != http.StatusOK || !strings.Contains(page, "<h1>Connect</h1>") {
+		if status, page := root.post(send.path, send.form); status != http.StatusOK || !strings.Contains(page, "<h1>Connections</h1>") {
 			t.Errorf("%s answers %d", send.path, status)
 		}
 	}
@@ -263,7 +263,7 @@ func TestFailedConnectForms(t *testing.T) {
 	if log := strings.Join(h.audit(t), "\n"); strings.Contains(log, "s3cret") || !strings.Contains(log, "connect.model /connect/model provider=openai model=typed.example.com forbidden") {
 		t.Errorf("the audit log has\n%s", log)
 	}
-	if status, page := root.get("/connect/forge"); status != http.StatusOK || !strings.Contains(page, "<h1>Connect</h1>") {
+	if status, page := root.get("/connect/forge"); status != http.StatusOK || !strings.Contains(page, "<h1>Connections</h1>") {
 		t.Errorf("loading the answer again leads to %d", status)
 	}
 }
@@ -331,7 +331,7 @@ func TestStateOfAnAppIsBoundAndUsedOnce(t *testing.T) {
 		t.Errorf("this was done: %v", c.called)
 	}
 	state := beginApp(t, root)
-	if status, page := root.get(back(state)); status != http.StatusOK || !strings.Contains(page, "<h1>Connect</h1>") {
+	if status, page := root.get(back(state)); status != http.StatusOK || !strings.Contains(page, "<h1>Connections</h1>") {
 		t.Errorf("the way back answers %d", status)
 	}
 	if !slices.Contains(c.called, "finish c0de") || c.app != (AppForm{URL: "https://github.com", Owner: "team", Organisation: true, Name: "toryo"}) {
@@ -483,7 +483,7 @@ func TestOnboarding(t *testing.T) {
 	says := func(login string, forges, models bool) {
 		t.Helper()
 		_, page := h.visitor(t, login).get("/")
-		for text, want := range map[string]bool{"No forge is connected": forges, "No model is connected": models, "What is missing": forges || models} {
+		for text, want := range map[string]bool{"No forge is connected": forges, "No model is connected": models, "Before your first task": forges || models} {
 			if strings.Contains(page, text) != want {
 				t.Errorf("%s is told %q: %t, want %t", login, text, !want, want)
 			}

@@ -94,7 +94,7 @@ func TestOnGiteaSignIn(t *testing.T) {
 	other := h.stranger(t)
 	other.signInAt(guest)
 	other.grant("false")
-	other.Sees(".failure", "Gitea did not confirm who you are")
+	other.Sees(".failure", "Gitea did not confirm your identity")
 	other.Accessible("a sign-in that was refused")
 	other.Click(`a[href^="/signin/oidc"]`)
 	other.grant("true")

@@ -110,9 +110,9 @@ func TestTaskPageShowsTheJournal(t *testing.T) {
 		"the receipt":          "bubblewrap",
 		"the baseline":         "(1 failing)",
 		"the ledger":           "alice",
-		"a refused comment":    "not taken up",
+		"a refused comment":    "Not included",
 		"the lease":            "mill",
-		"why it runs":          "an agent took it",
+		"why it runs":          "An agent took the task",
 		"the code of that":     "<code>claimed</code>",
 		"what was saved":       "0123abcd",
 		"a note":               "Something for people.",
@@ -125,7 +125,7 @@ func TestTaskPageShowsTheJournal(t *testing.T) {
 		t.Errorf("the phase bar says %q", phaseBar(page))
 	}
 	_, cost := h.visitor(t, "vera").get("/tasks/" + string(one.ID) + "?tab=cost")
-	for what, text := range map[string]string{"the chart": `<rect class="tokens"`, "the cost": `<polyline class="cost"`, "that it was scripted": "Answers came from a script"} {
+	for what, text := range map[string]string{"the chart": `<rect class="tokens"`, "the cost": `<polyline class="cost"`, "that it was scripted": "The answers come from a script"} {
 		if !strings.Contains(cost, text) {
 			t.Errorf("the page does not show %s: %q is missing", what, text)
 		}
@@ -229,8 +229,8 @@ func TestTerminal(t *testing.T) {
 
 func TestFigures(t *testing.T) {
 	t.Parallel()
-	got := []string{money(1_500_000), money(1234), money(0), count(1234), count(12_345), count(12_345_678)}
-	if want := []string{"1.50", "0.0012", "0.00", "1234", "12.3k", "12.3M"}; !slices.Equal(got, want) {
+	got := []string{money(1_500_000), money(1234), money(0), count(1234), count(12_345), count(1_460_000)}
+	if want := []string{"1.50", "0.0012", "0.00", "1234", "12.3k", "1.46M"}; !slices.Equal(got, want) {
 		t.Errorf("figures are %q, want %q", got, want)
 	}
 }

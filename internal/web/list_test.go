@@ -54,8 +54,18 @@ func TestListOfTasks(t *testing.T) {
 			t.Errorf("%s has the rows %q, want %q", path, got, want)
 		}
 	}
-	if _, page := vera.get("/queue?state=all"); !strings.Contains(page, "the run failed: exit status 128") {
+	if _, page := vera.get("/queue?state=all"); !strings.Contains(page, "The run failed: exit status 128") {
 		t.Error("the list does not say what was said about a failure")
+	}
+}
+
+// The numbers of rows are not rounded.
+func TestPagerIsExact(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	must(t, pager(visit{}, listing{path: "/queue", page: 246, rows: 12_345}).Render(t.Context(), &text))
+	if !strings.Contains(text.String(), "12,251–12,300 of 12,345") {
+		t.Errorf("the pager says %s", text.String())
 	}
 }
 

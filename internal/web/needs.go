@@ -76,7 +76,7 @@ func needGroups(v visit, needs []task.Need) (groups []needGroup) {
 			continue
 		}
 		row := needRow{Need: need, NeedText: messages.Need(v.language, need), link: needList(need)}
-		row.Detail = textfmt.Shorten(need.Detail, longestSaid)
+		row.Detail, row.Why = textfmt.Shorten(need.Detail, longestSaid), textfmt.UpperFirst(row.Why)
 		groups[len(groups)-1].shown = append(group.shown, row)
 	}
 	return groups

@@ -58,7 +58,7 @@ func TestReceiptsOnPages(t *testing.T) {
 	for what, text := range map[string]string{
 		"the commit": kept.Commit, "the base": strings.Repeat("ba", 20), "the key": kept.Key, "the command": "go test ./...", "the folder": "lib", "the exit code": "exit code 1",
 		"the counts": "12 passed, 1 failed, 0 skipped", "a test": "&lt;script&gt;alert(1)", "a finding": "&lt;img src=x", "the environment": "host-1",
-		"how to check it": "toryo receipt verify " + kept.ID, "the result": "nothing got worse",
+		"how to check it": "toryo receipt verify " + kept.ID, "the result": "No regressions",
 	} {
 		if !strings.Contains(page, text) {
 			t.Errorf("%s is not on the page", what)

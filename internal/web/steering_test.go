@@ -129,7 +129,7 @@ func TestThePageApprovesThePlanThatItShows(t *testing.T) {
 	path := "/tasks/" + string(one.ID)
 	alice := h.visitor(t, "alice")
 	_, page := alice.get(path)
-	for _, part := range []string{"the plan waits for approval", path + "/approve", `name="plan" value="2"`, path + "/stop"} {
+	for _, part := range []string{"The plan is waiting for approval", path + "/approve", `name="plan" value="2"`, path + "/stop"} {
 		if !strings.Contains(page, part) {
 			t.Errorf("the page has no %s", part)
 		}

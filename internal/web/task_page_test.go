@@ -204,7 +204,7 @@ func TestCallsAreLines(t *testing.T) {
 		"what an edit removes":   `<span class="minus">- squeak() </span>`,
 		"what it adds":           `<span class="plus">+ silence() </span>`,
 		"what stays":             `func Open() {`,
-		"what was read":          `<span>Reads</span> <code>hinge.go</code>`,
+		"what was read":          `<span>Read</span> <code>hinge.go</code>`,
 		"the argument of a tool": `<code>how do hinges work</code>`,
 		"with its line ends":     "<pre>how do hinges work</pre>",
 	} {
@@ -232,7 +232,7 @@ func TestCommentsInPlace(t *testing.T) {
 	_, page := h.visitor(t, "vera").get("/tasks/" + string(one.ID))
 	_, log, _ := strings.Cut(page, `id="journal"`)
 	log, _, _ = strings.Cut(log, "<aside>")
-	for _, text := range []string{"Use <strong>oil</strong>, please.", "taken up", "Here too.", "<code>gate.go:4</code>", "edit taken up", "mallory", "not taken up"} {
+	for _, text := range []string{"Use <strong>oil</strong>, please.", "Included", "Here too.", "<code>gate.go:4</code>", "Edit included", "mallory", "Not included"} {
 		if !strings.Contains(log, text) {
 			t.Errorf("the conversation has no %q", text)
 		}
@@ -261,7 +261,7 @@ func TestEveryEntryHasAnAddress(t *testing.T) {
 		t.Errorf("the page of an entry is\n%s", page)
 	}
 	_, page = vera.get(fmt.Sprintf("%s?at=%d", path, first+200))
-	for text, want := range map[string]bool{"note number 200.": true, "note number 190.": true, "note number 210.": true, "note number 399.": false, "note number 1.": false, "earlier part of the run": true} {
+	for text, want := range map[string]bool{"note number 200.": true, "note number 190.": true, "note number 210.": true, "note number 399.": false, "note number 1.": false, "earlier entries of the run": true} {
 		if strings.Contains(page, text) != want {
 			t.Errorf("around entry 200 %q is there: %v", text, !want)
 		}
@@ -325,13 +325,13 @@ func TestChangesSoFar(t *testing.T) {
 	run := h.journal(t, one)
 	vera := h.visitor(t, "vera")
 	path := "/tasks/" + string(one.ID)
-	if _, page := vera.get(path + "?tab=changes"); !strings.Contains(page, "Nothing has been changed yet") {
+	if _, page := vera.get(path + "?tab=changes"); !strings.Contains(page, "No changes yet") {
 		t.Error("before anything was saved there are changes")
 	}
 	odd := `<b>odd "name".txt`
 	h.save(t, work, one, run, map[string]string{"gate.go": "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n", odd: "<script>alert(1)</script>\n", "image.png": "\x89PNG\x00\x01"})
 	_, page := vera.get(path + "?tab=changes")
-	for _, text := range []string{"Files changed: 3", "gate.go", "&lt;b&gt;odd", "binary file", "new file"} {
+	for _, text := range []string{"Files changed: 3", "gate.go", "&lt;b&gt;odd", "Binary file", "New file"} {
 		if !strings.Contains(page, text) {
 			t.Errorf("the changes have no %q", text)
 		}
@@ -569,7 +569,7 @@ func TestWatchingARun(t *testing.T) {
 	vera.Sees("#task-head li.active", "Execution")
 	run.add(task.ToolCalled, phase.Entry{Phase: task.Execution, Call: &llm.Call{ID: "c1", Name: "run", Arguments: `{"command":"go test ./..."}`}})
 	vera.Sees("[data-now]", "go test ./...")
-	vera.Sees("#journal .entry .fact", "is running")
+	vera.Sees("#journal .entry .fact", "running…")
 	for _, line := range []string{"=== RUN TestHinge\n", "--- PASS\n"} {
 		run.add(task.NoteTaken, phase.Entry{Phase: task.Execution, Status: phase.NoteOutput, Call: &llm.Call{ID: "c1", Name: "run"}, Text: line})
 	}

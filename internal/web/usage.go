@@ -135,16 +135,7 @@ func money(millionths int64) string {
 	return fmt.Sprintf("%.4f", float64(millionths)/1e6)
 }
 
-// count is a number that people can read.
-func count(n int64) string {
-	switch {
-	case n >= 10_000_000:
-		return fmt.Sprintf("%.1fM", float64(n)/1e6)
-	case n >= 10_000:
-		return fmt.Sprintf("%.1fk", float64(n)/1e3)
-	default:
-		return fmt.Sprint(n)
-	}
-}
+// count is a number of tokens and the like, rounded so that people can read it.
+func count(n int64) string { return textfmt.Count(n) }
 
 func decimal(f float64) string { return fmt.Sprintf("%.1f", f) }

@@ -12,6 +12,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // The cookies. The first is a secret; the others are choices of the reader.
@@ -56,9 +57,10 @@ func (v visit) textOr(key, otherwise string) string {
 	return otherwise
 }
 
-// reason is a reason in words, or nothing if it is not known.
+// reason is a reason in words, or nothing if it is not known. On pages it stands alone, so that
+// it begins with a capital letter.
 func (v visit) reason(reason task.Reason) string {
-	return messages.Reason(v.language, reason)
+	return textfmt.UpperFirst(messages.Reason(v.language, reason))
 }
 
 // reasonOrCode is a reason in words, or as it is if there are none: it is of a newer version, or

@@ -2,6 +2,8 @@ package web
 
 import (
 	"context"
+	"html"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // withBroker lets the pages say what waits for people and why tasks wait, as a server does.
@@ -67,10 +70,10 @@ func TestOverviewBeginsWithWhatWaitsForPeople(t *testing.T) {
 	for language, wants := range map[string][]string{
 		"en": {
 			"Everything is paused by an operator", ">Asks</a>", "gitea:team/app#1</a>", "Which &lt;b&gt;colour&lt;/b&gt;?", ">Plans</a>", "Paint the gate",
-			">Breaks</a>", "Failed", "the forge did not accept", "remote: protected branch", "give the account of the bot the right",
-			"Agent mill takes no tasks", "bwrap is missing", "budget is used up",
+			">Breaks</a>", "Failed", "The forge rejected the write", "remote: protected branch", "account permission to push branches",
+			"Agent mill is not accepting tasks", "bwrap is missing", "budget is used up",
 		},
-		"ja": {"運用者 がすべてを一時停止しています", "質問", "計画", "失敗", "対処方法", "エージェント mill はタスクを受け付けません", "1 日の予算を使い切りました"},
+		"ja": {"オペレーター がすべてのタスクを一時停止しています", "質問", "計画", "失敗", "対処方法", "エージェント mill はタスクを受け付けていません", "1 日の予算を使い切りました"},
 	} {
 		v := h.visitor(t, "vera")
 		v.header.Set("Accept-Language", language)
@@ -103,7 +106,7 @@ func TestWaitingListIsInHandOutOrder(t *testing.T) {
 	if first < 0 || second < first {
 		t.Errorf("the waiting list is not in the order in which tasks are handed out: %d, %d", first, second)
 	}
-	if !strings.Contains(list, "no agent is connected") {
+	if !strings.Contains(list, "No agent is connected") {
 		t.Errorf("the waiting list does not say why tasks wait: %s", list)
 	}
 }
@@ -163,19 +166,35 @@ func TestTaskPageSaysWhatToDo(t *testing.T) {
 		_, text := v.get("/tasks/" + string(one.ID))
 		return text
 	}
-	if text := page("en"); strings.Contains(text, "To fix it") {
+	if text := page("en"); strings.Contains(text, "What to do") {
 		t.Errorf("a task that waits for an agent has something to fix: %s", text)
 	}
 	h.move(t, one, task.GaveUp, task.ReasonRejectedByForge, "remote: <protected>")
 	for _, language := range []task.Language{task.English, task.Japanese} {
 		text := page(string(language))
-		for _, want := range []string{messages.Reason(language, task.ReasonRejectedByForge), messages.Fix(language, task.ReasonRejectedByForge), "remote: &lt;protected&gt;"} {
+		for _, want := range []string{textfmt.UpperFirst(messages.Reason(language, task.ReasonRejectedByForge)), html.EscapeString(messages.Fix(language, task.ReasonRejectedByForge)), "remote: &lt;protected&gt;"} {
 			if want == "" || !strings.Contains(text, want) {
 				t.Errorf("in %s the page does not say %q", language, want)
 			}
 		}
 	}
 }
+
+// The page and the list say how many turns a run had that has used them all.
+func TestTurnLimitIsShown(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	one := h.assignOne(t, 3, "Fix the gate")
+	h.move(t, one, task.GaveUp, task.ReasonTurnsExhausted, "40 turns")
+	for _, address := range []string{"/tasks/" + string(one.ID), "/queue?state=failed"} {
+		_, text := h.visitor(t, "vera").get(address)
+		if text := strings.Join(strings.Fields(anyTag.ReplaceAllString(text, " ")), " "); !strings.Contains(text, "The turn limit was reached (40 turns)") {
+			t.Errorf("%s does not say how many turns there were: %s", address, text)
+		}
+	}
+}
+
+var anyTag = regexp.MustCompile(`<[^>]*>`)
 
 // The page of a queued task says why it waits, and shows its item.
 func TestTaskPageSaysWhyItWaits(t *testing.T) {
@@ -191,10 +210,10 @@ func TestTaskPageSaysWhyItWaits(t *testing.T) {
 			}
 		}
 	}
-	says("no agent is connected", "gitea:team/app#3", "https://forge.example/", "Position 1 in the queue")
+	says("No agent is connected", "gitea:team/app#3", "https://forge.example/", "Position 1 in the queue")
 	_, err := access.Tokens{Store: h.store, Now: time.Now}.Create(t.Context(), access.Agent, "mill")
 	must(t, err)
-	says("all agents are busy")
+	says("All agents are busy")
 	_, err = h.store.PauseAll(t.Context(), store.GeneralPause{Source: "operator", At: time.Now()})
 	must(t, err)
 	says("Everything is paused by an operator")

@@ -33,10 +33,10 @@ func TestWebhooksPage(t *testing.T) {
 	for language, wanted := range map[string][]string{
 		"en": {
 			"gitea:team/&lt;app&gt;", "Issues are polled every 30s, pull requests every 15m0s.", "<td>41</td>", "2031-05-06 12:00",
-			"missed by webhook: gitea:team/app#3", "2031-05-06 13:00", ">trusted<", ">none yet<",
+			"not reported by a webhook: gitea:team/app#3", "2031-05-06 13:00", ">Trusted<", ">None yet<",
 			"Events without a trusted webhook: Issue Assigned, Issue Labeled.", "number-48",
 		},
-		"ja": {"受信漏れ", "未受信", "Webhook で届かなかった変更: gitea:team/app#3", "リポジトリの Webhook 設定で有効に"},
+		"ja": {"受信漏れ", "未受信", "Webhook で通知されなかった変更: gitea:team/app#3", "リポジトリの Webhook 設定で有効に"},
 	} {
 		vera.header.Set("Accept-Language", language)
 		status, page := vera.get("/settings/webhooks")

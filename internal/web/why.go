@@ -41,7 +41,7 @@ func byTask(turns []Turn) map[task.ID]Turn {
 type explanation struct {
 	reason string      // in words
 	code   task.Reason // the same as a stable code
-	by     string      // who paused everything, the agent that it is about, or what blocks it
+	by     string      // who paused everything, the agent that it is about, what blocks it, or the limit
 	detail string      // a text of others
 	fix    string
 	until  time.Time
@@ -78,6 +78,9 @@ func explanationOf(v visit, t task.Task, turn Turn) explanation {
 		}
 		return why
 	case task.Paused, task.Failed, task.Stopped:
+	}
+	if t.Reason == task.ReasonTurnsExhausted { // the detail is the limit
+		why.by, why.detail = t.Detail, ""
 	}
 	why.fix = cmp.Or(t.Hint, messages.Fix(v.language, t.Reason))
 	return why

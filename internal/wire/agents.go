@@ -26,7 +26,7 @@ type Agent struct {
 	RevokedAt  *time.Time  `json:"revoked_at,omitempty"`
 	Tasks      []AgentTask `json:"tasks" doc:"What it is working on"`
 	Condition
-	UnableText string `json:"unable_text,omitempty" doc:"Why it takes no tasks, in words"`
+	UnableText string `json:"unable_text,omitempty" doc:"Why it does not accept tasks, in words"`
 	Fix        string `json:"fix,omitempty" doc:"What can be done about that"`
 }
 
@@ -44,7 +44,7 @@ type Agents struct {
 
 // Condition is whether an agent can take tasks.
 type Condition struct {
-	Unable string `json:"unable,omitempty" doc:"Why it takes no tasks, as a stable code; empty if it does" maxLength:"100"`
+	Unable string `json:"unable,omitempty" doc:"Why it does not accept tasks, as a stable code; empty if it does" maxLength:"100"`
 	Detail string `json:"detail,omitempty" doc:"What exactly is missing, for people" maxLength:"2000"`
 }
 

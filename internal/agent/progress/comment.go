@@ -190,7 +190,7 @@ func (c *Comment) addPhase(at time.Time, entry phase.Entry) {
 	default:
 		return
 	}
-	c.remember(at, c.text("progress.phase_"+entry.Status, entry.Phase.DisplayName()))
+	c.remember(at, c.text("progress.phase_"+entry.Status, c.phaseName(entry.Phase)))
 }
 
 func (c *Comment) addPlan(at time.Time, plan *phase.Plan) {

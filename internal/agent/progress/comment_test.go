@@ -67,12 +67,12 @@ func made(t *testing.T, options progress.Options, entries []entry) *progress.Com
 	return c
 }
 
-const english = `## Toryo is at work
+const english = `## Toryo is working
 
 **Task**: Fix the parser  
 **Role**: BACKENDCODER  
 **Branch**: ` + "`toryo/3`" + `  
-**Environment**: go, set-up: failed; the work goes on with what there is
+**Environment**: go, setup: failed; the work continues with restrictions
 
 ✔ Pre Planning → ✔ Planning → ✖ Environment Setup → **▶ Execution** → Reflection → Verification → Complete
 
@@ -85,24 +85,24 @@ const english = `## Toryo is at work
 
 - No network.
 
-### Last notes
+### Latest notes
 
 - The parser is fixed.
 
 **Steps**: 5, **tool calls**: 1 (failed: 1), **tokens**: 1000 in (800 from the cache) and 50 out, **cost**: 0.0123
 
-### Comments taken up
+### Comments
 
-| Comment | By | What became of it |
+| Comment | Author | Status |
 | --- | --- | --- |
-| c1 | ann | taken up at step 5 |
-| c2 | eve | not taken up: its author may not write to the repository |
-| c3 | ann | deleted; withdrawn at step 5 |
+| c1 | ann | included at step 5 |
+| c2 | eve | not included: its author has no write access to the repository |
+| c3 | ann | deleted; removed at step 5 |
 
 <details>
 <summary>History (12)</summary>
 
-- 12:30:00 Pre Planning began
+- 12:30:00 Pre Planning started
 `
 
 func TestTheComment(t *testing.T) {
@@ -124,8 +124,8 @@ func TestTheCommentInJapanese(t *testing.T) {
 	w.Title = "パーサを直す"
 	text := made(t, progress.Options{Work: w}, story()).Text()
 	for _, part := range []string{
-		"## Toryo が作業中です", "**タスク**: パーサを直す", "**役割**: BACKENDCODER", "### 計画(1/2 完了)", "### 警告", "### 最近のメモ",
-		"**▶ Execution**", "ステップ 5 で取り込みました", "取り込みませんでした: 投稿者にリポジトリへの書き込み権限がない", "履歴(12 件)", "環境構築: 失敗",
+		"## Toryo が作業中です", "**タスク**: パーサを直す", "**役割**: BACKENDCODER", "### 計画（1/2 完了）", "### 警告", "### 最近のメモ",
+		"**▶ 実行**", "計画前調査を開始しました", "ステップ 5 で取り込みました", "対象外: 投稿者にリポジトリへの書き込み権限がありません", "履歴（12 件）", "環境構築: 失敗",
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is missing in\n%s", part, text)
@@ -143,10 +143,10 @@ func TestHeadings(t *testing.T) {
 		state task.State
 		want  []string
 	}{
-		{nil, "", []string{"## Toryo is at work"}},
+		{nil, "", []string{"## Toryo is working"}},
 		{[]entry{stop}, "", []string{"## Toryo was stopped", "**Reason**: the bot was unassigned"}},
-		{[]entry{pause}, "", []string{"## Toryo is paused", "**Reason**: a question to a person is open"}},
-		{[]entry{pause, on}, "", []string{"## Toryo is at work"}},
+		{[]entry{pause}, "", []string{"## Toryo is paused", "**Reason**: a question is waiting for an answer"}},
+		{[]entry{pause, on}, "", []string{"## Toryo is working"}},
 		{nil, task.Done, []string{"## Toryo has finished"}},
 		{nil, task.Failed, []string{"## Toryo could not finish"}},
 		{nil, task.Stopped, []string{"## Toryo was stopped"}},
@@ -167,7 +167,7 @@ func TestHeadings(t *testing.T) {
 func TestAScriptedModelIsSaid(t *testing.T) {
 	t.Parallel()
 	used := []entry{{task.ModelUsed, phase.Entry{Step: 1, Usage: &phase.Usage{Scripted: true}}}}
-	for language, want := range map[task.Language]string{"en": "The model is scripted", "ja": "モデルはスクリプトです"} {
+	for language, want := range map[task.Language]string{"en": "The answers come from a script", "ja": "回答はモデルではなくスクリプトによるものです"} {
 		if text := made(t, progress.Options{Work: work(), Language: language}, used).Text(); !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/notice"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // What is shown at most.
@@ -100,11 +101,20 @@ func (c *Comment) about() string {
 	return text
 }
 
+// phaseName is a phase in the language of the comment. In English it is the name that the
+// specification gives it.
+func (c *Comment) phaseName(p task.Phase) string {
+	if c.language == task.Japanese {
+		return c.text("phase." + string(p))
+	}
+	return p.DisplayName()
+}
+
 // phaseLine shows all phases, with the active one marked.
 func (c *Comment) phaseLine() string {
 	var names []string
 	for _, p := range task.Phases {
-		name := p.DisplayName()
+		name := c.phaseName(p)
 		switch {
 		case p == c.active:
 			name = "**▶ " + name + "**"
@@ -153,7 +163,7 @@ func (c *Comment) counts() string {
 	if c.step == 0 && c.calls == 0 {
 		return ""
 	}
-	return c.text("progress.counts", c.step, c.calls, c.failed, c.usage.Input, c.usage.Cached, c.usage.Output, c.cost)
+	return c.text("progress.counts", c.step, c.calls, c.failed, textfmt.Count(c.usage.Input), textfmt.Count(c.usage.Cached), textfmt.Count(c.usage.Output), c.cost)
 }
 
 // ledgerTable says what became of each comment, the last ones if there are many.

@@ -237,7 +237,7 @@ func TestRemarksInJapanese(t *testing.T) {
 	w := s.prepare(t, func(o *workspace.Options) { o.Language = task.Japanese })
 	put(t, w.Workspace(), "git~1", "x")
 	save(t, w)
-	if text := remarks(w); task.Automatic.Of(text) != task.Japanese || !strings.Contains(text, "ポインタのまま") || !strings.Contains(text, "git~1") {
+	if text := remarks(w); task.Automatic.Of(text) != task.Japanese || !strings.Contains(text, "ポインターのまま") || !strings.Contains(text, "git~1") {
 		t.Errorf("it says %q", text)
 	}
 }

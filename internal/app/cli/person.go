@@ -48,7 +48,7 @@ func Person(ctx context.Context, notes io.Writer, database peopleStore, named st
 	}
 	users, err := database.ListUsers(ctx)
 	if len(users) > 0 {
-		_, _ = fmt.Fprintf(notes, "%s has no account, so that nobody sees this on the pages; toryo user link LOGIN says who you are\n", machineUser) // the command goes on all the same
+		_, _ = fmt.Fprintf(notes, "%s has no account, so this does not appear on the pages; link one with toryo user link LOGIN\n", machineUser) // the command goes on all the same
 	}
 	return person.Login, err
 }

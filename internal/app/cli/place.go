@@ -23,7 +23,7 @@ func (s *Settings) CheckNamed(c config.Config) error {
 	if s.named(c) {
 		return nil
 	}
-	return task.Errorf(task.DataDir, "it is not said where the installation is to be: %s", s.looked(c)).
+	return task.Errorf(task.DataDir, "the location of the installation is not set: %s", s.looked(c)).
 		WithHint("name its folder with --data, or its configuration with --config")
 }
 

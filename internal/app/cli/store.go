@@ -71,7 +71,7 @@ func (s *Settings) open(ctx context.Context, p site.Program, c config.Config, mi
 	if c.Database.Driver == "postgres" {
 		where += " and in the PostgreSQL database of the configuration"
 	}
-	_, _ = fmt.Fprintf(p.Stderr, "made a new installation in %s\n", where) // the command goes on all the same
+	_, _ = fmt.Fprintf(p.Stderr, "created a new installation in %s\n", where) // the command goes on all the same
 	return made, nil
 }
 

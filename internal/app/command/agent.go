@@ -126,7 +126,7 @@ func (o agentRun) run(ctx context.Context) (err error) {
 		}
 	}
 	return site.Work(ctx, worker, func(name string) error {
-		_, err := fmt.Fprintf(o.Stdout, "%s asks %s for tasks\n", name, c.Agent.Server)
+		_, err := fmt.Fprintf(o.Stdout, "%s is waiting for tasks from %s\n", name, c.Agent.Server)
 		return err
 	})
 }
@@ -271,7 +271,7 @@ func listAgents(ctx context.Context, p site.Program, database server.AgentStore)
 		return err
 	}
 	table := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "ID\tNAME\tSEEN\tROLE\tTASK\tREVOKED\tTAKES NO TASKS") // Flush reports what went wrong
+	_, _ = fmt.Fprintln(table, "ID\tNAME\tLAST SEEN\tROLE\tTASK\tREVOKED\tNOT ACCEPTING TASKS") // Flush reports what went wrong
 	for _, a := range agents {
 		doing := a.Tasks
 		if len(doing) == 0 {

@@ -50,7 +50,7 @@ func Restore(p site.Program) *cobra.Command {
 	o := backupOptions{Program: p}
 	c := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Restore a backup, and end what ran since it was made",
+		Short: "Restore a backup, and end all runs",
 		Long: `Restore a backup that toryo backup wrote into a data directory without a database.
 
 No server and no agent may use the data directory. Tasks that were running when the backup

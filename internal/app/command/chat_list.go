@@ -53,7 +53,7 @@ func (o *chat) printThreads(ctx context.Context, service *review.Service, who st
 		return cli.PrintJSON(o.Stdout, map[string][]threadEntry{"threads": entries})
 	}
 	table := tabwriter.NewWriter(o.Stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "ID\tREVIEW\tBEGUN\tTURNS\tLANGUAGE\tOF") // Flush reports what went wrong
+	_, _ = fmt.Fprintln(table, "ID\tREVIEW\tSTARTED\tTURNS\tLANGUAGE\tTITLE") // Flush reports what went wrong
 	for _, entry := range entries {
 		of := cli.OneLine(entry.Title)
 		if entry.Shared {
@@ -74,7 +74,7 @@ func (o *chat) printMessages(ctx context.Context, service *review.Service, who, 
 		return err
 	}
 	if !found {
-		return task.Errorf(task.NotFound, "nobody has talked about the review %s yet", id).WithHint("begin with toryo chat %s", id)
+		return task.Errorf(task.NotFound, "there are no conversations about the review %s yet", id).WithHint("start one with toryo chat %s", id)
 	}
 	said, err := service.Messages(ctx, who, thread.ID)
 	if err != nil {
@@ -107,7 +107,7 @@ func (o *chat) printMessage(said review.Said, who string) {
 	case store.Unanswered:
 		fmt.Fprintf(o.Stdout, "  no answer: %s\n", textfmt.Plain(said.Cause))
 	case store.Answering:
-		fmt.Fprintln(o.Stdout, "  is being answered")
+		fmt.Fprintln(o.Stdout, "  writing an answer…")
 	case store.Answered:
 	}
 	o.printCitations(said)

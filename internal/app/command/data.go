@@ -79,13 +79,13 @@ func dataPruneCommand(p site.Program) *cobra.Command {
 	var how pruneFlags
 	c := &cobra.Command{
 		Use:   "prune [--dry-run | --yes]",
-		Short: "Remove what was kept for as long as the section retention says",
-		Long:  "Remove what was kept for as long as the section retention of the configuration says. Servers\nand agents do so by themselves every hour; what is in their folders is left to them while\nthey run. Nothing of a task goes that has not ended. The periods are printed first, and on a\nterminal you are asked.",
+		Short: "Remove data that is older than the retention section allows",
+		Long:  "Remove data that is older than the retention section of the configuration allows. Servers\nand agents do so automatically every hour; what is in their folders is left to them while\nthey run. Nothing of a task goes that has not ended. The periods are printed first, and on a\nterminal you are asked.",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return o.prune(c.Context(), how) },
 	}
 	o.bind(c)
-	c.Flags().BoolVar(&how.dry, "dry-run", false, "only say what would go")
+	c.Flags().BoolVar(&how.dry, "dry-run", false, "only show what would be removed")
 	c.Flags().BoolVar(&how.yes, "yes", false, "do not ask")
 	return c
 }

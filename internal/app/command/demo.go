@@ -196,7 +196,7 @@ func (o demo) introduce(c config.Config, note string) error {
 	if o.json {
 		return nil
 	}
-	model := "The model is scripted: what it says was written beforehand. Everything else is real.\nFor a real one: toryo demo --provider anthropic --model NAME, with ANTHROPIC_API_KEY set."
+	model := "The answers come from a script, not from a model. Everything else is real.\nFor a real one: toryo demo --provider anthropic --model NAME, with ANTHROPIC_API_KEY set."
 	if c.LLM.Provider != "script" {
 		model = fmt.Sprintf("The model is %s of %s.", c.LLM.Model, c.LLM.Provider)
 	}

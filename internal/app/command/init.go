@@ -289,7 +289,7 @@ func halfDone(ctx context.Context, err error) error {
 		return err
 	}
 	return task.Errorf(task.Interrupted, "interrupted before everything was done").
-		WithHint("the next toryo init goes on, and toryo init --remove undoes what was done")
+		WithHint("run toryo init again to continue; toryo init --remove undoes what was done")
 }
 
 // surroundings are what detection looks at.
@@ -385,7 +385,7 @@ func (o *setup) undo(ctx context.Context, at place) error {
 		return halfDone(ctx, err)
 	}
 	if o.answersHealthy(ctx, site.ListeningURL(at.loaded, at.loaded.Server.Addr)) {
-		o.say("! A server runs at %s: until you stop it, it goes on with the configuration that it has read.", at.loaded.Server.Addr)
+		o.say("! A server runs at %s: it uses its old configuration until you restart it.", at.loaded.Server.Addr)
 	}
 	if _, there := os.Stat(at.data); there == nil {
 		o.say("The data directory %s stays: tasks, mirrors and the board are in it. Remove it yourself if you want that.", at.data)

@@ -200,7 +200,7 @@ func (i *interview) askStart(ctx context.Context) error {
 	case i.start == answerOnce && i.busy:
 		return task.Errorf(task.AddressInUse, "a server runs at %s already", i.at.loaded.Server.Addr).WithHint("stop it, or leave out --start")
 	case i.busy:
-		i.say("  ! A server runs at %s. Start it again afterwards, so that it reads the new configuration: %s", i.at.loaded.Server.Addr, i.howToRestart())
+		i.say("  ! A server runs at %s. Restart it to use the new configuration: %s", i.at.loaded.Server.Addr, i.howToRestart())
 		return nil
 	case i.start == "" && !i.canAsk():
 		return nil

@@ -148,7 +148,7 @@ func (o *setup) followIssue(ctx context.Context, running site.Instance, i *inter
 	defer unseen.Stop()
 	o.say("Following %s", issue.URL)
 	if i.kind.Forge != "" && !i.answers.Webhook {
-		o.say("  Without a webhook the forge is asked every %s, so that the first step may take that long.", running.Config.SyncInterval)
+		o.say("  Without a webhook the forge is polled every %s, so the first step can take that long.", running.Config.SyncInterval)
 	}
 	f := &following{interview: i, running: running, issue: issue}
 	for {
@@ -210,7 +210,7 @@ func (f *following) inVain(ctx context.Context, current task.Task) error {
 		waits = append(waits, server.WaitOf(wait))
 	}
 	if wait, is := lastingWait(waits, current.ID); is {
-		return task.Errorf(task.NotReady, "the task waits: %s %s", wait.Text, wait.Detail).WithHint("%s", wait.Fix)
+		return task.Errorf(task.NotReady, "the task is waiting: %s %s", wait.Text, wait.Detail).WithHint("%s", wait.Fix)
 	}
 	return nil
 }

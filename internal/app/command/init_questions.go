@@ -388,14 +388,14 @@ func (i *interview) askWebhook(ctx context.Context) error {
 		return nil
 	}
 	if slices.ContainsFunc(i.checks, func(check connect.RepositoryCheck) bool { return !check.Has(forge.ManageHooks) }) {
-		i.say("  ! No webhooks: the bot may not create them. %s", polled)
+		i.say("  ! No webhooks: the bot has no permission to create them. %s", polled)
 		return nil
 	}
 	if alone := connect.ListensAlone(i.at.loaded.Server.Addr, i.answers.HookBase); alone != "" {
 		i.say("  ! For webhooks: %s.", alone)
 	}
 	answer, err := i.answer(ctx, initQuestion{
-		text: "Create webhooks, so that changes are seen at once (yes or no)", flag: "webhook", usual: answerYes, given: i.autoWebhook(), check: isYesOrNo,
+		text: "Create webhooks, so that changes arrive immediately (yes or no)", flag: "webhook", usual: answerYes, given: i.autoWebhook(), check: isYesOrNo,
 	})
 	i.answers.Webhook = err == nil && isYes(answer)
 	return err

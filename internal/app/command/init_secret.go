@@ -138,7 +138,7 @@ func (i *interview) askToken(ctx context.Context) error {
 	if err := i.notOverridden(string(i.kind.Forge)+".token", ""); err != nil {
 		return err
 	}
-	i.say("  A token is made at %s\n  by the account that is to be the bot. It needs %s.", i.kind.TokenPage(i.answers.URL), i.kind.Needs)
+	i.say("  Create a token at %s\n  with the account of the bot. It needs %s.", i.kind.TokenPage(i.answers.URL), i.kind.Needs)
 	_, err := i.answer(ctx, initQuestion{
 		text: "Access token of the bot (it is not shown)", flag: "token-file", hidden: true,
 		check: func(answer string) error { return i.useToken(ctx, connect.Secret{Value: secretOf(answer)}) },

@@ -330,7 +330,7 @@ func TestInitAnotherToken(t *testing.T) {
 	if err := n.run(lines); err != nil {
 		t.Fatalf("%v\n%s", err, n.shown.String())
 	}
-	n.wantShown("✗ it may not push branches: 403 Forbidden", "→ give it the scope push", "the bot cannot work in team/app yet", "write token to give another token", "✓ push branches")
+	n.wantShown("✗ it has no permission to push branches: 403 Forbidden", "→ give it the scope push", "the bot cannot work in team/app yet", "write token to give another token", "✓ push branches")
 	if n.asked != len(lines) {
 		t.Errorf("%d questions were asked, want %d", n.asked, len(lines))
 	}

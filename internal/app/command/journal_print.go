@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -90,8 +91,8 @@ func describe(entry journal.Entry) string {
 	case entry.Call != nil:
 		return describeCall(*entry.Call, entry.Result)
 	case entry.Usage != nil:
-		return fmt.Sprintf("step %d: %s%s, %d tokens in, %d out, cost %s", entry.Step, entry.Usage.Model, scriptedMark(entry.Usage.Scripted),
-			entry.Usage.Tokens.Input, entry.Usage.Tokens.Output, llm.Money(entry.Usage.Cost))
+		return fmt.Sprintf("step %d: %s%s, %s tokens in, %s out, cost %s", entry.Step, entry.Usage.Model, scriptedMark(entry.Usage.Scripted),
+			textfmt.Count(entry.Usage.Tokens.Input), textfmt.Count(entry.Usage.Tokens.Output), llm.Money(entry.Usage.Cost))
 	case entry.Plan != nil:
 		return describePlan(*entry.Plan)
 	case entry.Setup != nil:
@@ -129,9 +130,9 @@ func describeServer(entry journal.Entry) string {
 	case entry.Kind != task.PlanApproved || entry.Approval.Plan == 0:
 		return ""
 	case entry.By != "":
-		return fmt.Sprintf("plan %d is approved by %s (%s)", entry.Approval.Plan, entry.By, entry.How)
+		return fmt.Sprintf("plan %d was approved by %s (%s)", entry.Approval.Plan, entry.By, entry.How)
 	}
-	return fmt.Sprintf("plan %d is approved (%s)", entry.Approval.Plan, entry.How)
+	return fmt.Sprintf("plan %d was approved (%s)", entry.Approval.Plan, entry.How)
 }
 
 func describeCall(call journal.Call, result *journal.Result) string {
@@ -173,7 +174,7 @@ func describeSignal(signal journal.Signal) string {
 	for _, comment := range signal.Comments {
 		fmt.Fprintf(&text, "\ncomment %s by %s (%s)", comment.ID, comment.Author, comment.Change)
 		if comment.Refused != "" {
-			text.WriteString(", refused: " + comment.Refused)
+			text.WriteString(", not included: " + cmp.Or(messages.Reason(task.English, task.Reason(comment.Refused)), comment.Refused))
 		}
 	}
 	return text.String()
@@ -193,7 +194,8 @@ func describeMessage(entry journal.Entry) string {
 		}
 		return strings.Join(lines, "\n")
 	case message.Compaction != nil:
-		return fmt.Sprintf("%s: about %d tokens became %d", message.Compaction.Method, message.Compaction.Before, message.Compaction.After)
+		return fmt.Sprintf("%s: shortened from about %s to %s tokens", message.Compaction.Method,
+			textfmt.Count(message.Compaction.Before), textfmt.Count(message.Compaction.After))
 	case message.Block != nil:
 		return "pinned " + message.Block.Name + "\n" + journal.ForPeople(message.Block.Text)
 	}

@@ -114,8 +114,8 @@ func (a answered) print(to io.Writer) error {
 	if a.Stop == llm.StopMaxTokens {
 		said += " […]"
 	}
-	_, err := fmt.Fprintf(to, "%s\n\nmodel   %s\ntokens  %d sent (%d from the cache), %d answered\ncost    %s\ntook    %s\n",
-		said, textfmt.Plain(model), a.Usage.Input, a.Usage.Cached, a.Usage.Output, cost, a.took)
+	_, err := fmt.Fprintf(to, "%s\n\nmodel   %s\ntokens  %s in (%s cached), %s out\ncost    %s\ntook    %s\n",
+		said, textfmt.Plain(model), textfmt.Count(a.Usage.Input), textfmt.Count(a.Usage.Cached), textfmt.Count(a.Usage.Output), cost, a.took)
 	return err
 }
 
@@ -143,12 +143,12 @@ func printSpent(ctx context.Context, p site.Program, c config.Config, database s
 	}
 	tokens, money := "no limit", "no limit"
 	if limit := books.Limits.Day.Tokens; limit > 0 {
-		tokens = fmt.Sprintf("the limit is %d", limit)
+		tokens = fmt.Sprintf("the limit is %s", textfmt.Count(limit))
 	}
 	if limit := books.Limits.Day.Money; limit > 0 {
 		money = fmt.Sprintf("the limit is %s", limit)
 	}
-	_, err = fmt.Fprintf(p.Stdout, "%s (UTC), calls under way included\ntokens  %d (%s)\ncost    %s (%s)\n",
-		p.Now().UTC().Format(time.DateOnly), ofDay.Tokens, tokens, ofDay.Money, money)
+	_, err = fmt.Fprintf(p.Stdout, "%s (UTC), running calls included\ntokens  %s (%s)\ncost    %s (%s)\n",
+		p.Now().UTC().Format(time.DateOnly), textfmt.Count(ofDay.Tokens), tokens, ofDay.Money, money)
 	return err
 }

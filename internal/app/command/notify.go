@@ -26,7 +26,7 @@ func notifyTestCommand(p site.Program) *cobra.Command {
 	o := notifyTest{Program: p}
 	c := &cobra.Command{
 		Use:   "test [NAME]...",
-		Short: "Send a test message to webhooks of notifications.webhooks",
+		Short: "Send a test message to the notification webhooks",
 		Long: `Send a test message, as a notification would be sent, to the named webhooks of
 notifications.webhooks, or to all of them. Quiet hours do not count. What is sent by hand is
 not remembered.`,
@@ -53,7 +53,7 @@ func (o notifyTest) run(ctx context.Context, names []string) error {
 			failed = append(failed, err)
 			continue
 		}
-		if _, err := fmt.Fprintf(o.Stdout, "%s has taken a test message\n", name); err != nil {
+		if _, err := fmt.Fprintf(o.Stdout, "%s accepted the test message\n", name); err != nil {
 			return err
 		}
 	}

@@ -221,7 +221,7 @@ func (o *operate) printReceiptKeys(ctx context.Context, database receiptStore, r
 func receiptKeysIn(ctx context.Context, database store.Receipts) ([]byte, error) {
 	keys, err := database.ReceiptKeys(ctx)
 	if err == nil && len(keys) == 0 {
-		err = task.Errorf(task.NotFound, "there is no key for receipts yet").WithHint("a server makes it when it starts; or make one with toryo receipt key --new")
+		err = task.Errorf(task.NotFound, "there is no key for receipts yet").WithHint("the server creates one when it starts; or create one with toryo receipt key --new")
 	}
 	var all bytes.Buffer
 	for _, key := range keys {

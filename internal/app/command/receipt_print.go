@@ -13,7 +13,7 @@ import (
 // meanings says what a result means.
 var meanings = map[string]string{
 	receipt.Passed: "passed",
-	receipt.Warned: "nothing got worse, but see below: not everything passed, or not everything could be run",
+	receipt.Warned: "no regressions, but see below: not everything passed or could be run",
 	receipt.Failed: "NOT passed",
 }
 

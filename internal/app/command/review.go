@@ -235,7 +235,7 @@ func (o *onReviews) list(ctx context.Context, database store.Listing, service *r
 		return cli.PrintJSON(o.Stdout, wire.ReviewEntries{Reviews: entries})
 	}
 	table := tabwriter.NewWriter(o.Stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "ID\tMADE\tOWNER\tSECTIONS\tOF") // Flush reports what went wrong
+	_, _ = fmt.Fprintln(table, "ID\tCREATED\tOWNER\tSECTIONS\tTITLE") // Flush reports what went wrong
 	for _, entry := range entries {
 		of := entry.Title
 		if entry.Pull != "" {

@@ -20,9 +20,10 @@ func reviewShareCommand(p site.Program, back bool) *cobra.Command {
 	everyone := false
 	c := &cobra.Command{
 		Use:   "share REVIEW [LOGIN]...",
-		Short: "Let people read one of your reviews and talk about it; without a name, list who may",
-		Long: `Let people read one of your reviews and talk about it. Conversations stay with those who
-hold them. Without --everyone and without a name, print with whom it is shared.`,
+		Short: "Share one of your reviews; without a name, list who it is shared with",
+		Long: `Share one of your reviews. Everyone who can read it can also start conversations about it.
+Conversations are not shared. Without --everyone and without a name, list who it is shared
+with.`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	if back {

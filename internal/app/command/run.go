@@ -54,7 +54,7 @@ The first line of the issue is its title.`,
 	o.settings.Own()
 	o.settings.Bind(c, cli.DataFlag)
 	c.Flags().StringVar(&o.repo, "repo", ".", "`PATH` of the repository")
-	c.Flags().StringVar(&o.issue, "issue", "", "what is to be done: a `FILE`, or the text itself")
+	c.Flags().StringVar(&o.issue, "issue", "", "what to do: a `FILE`, or the text itself")
 	c.Flags().StringVar(&o.branch, "branch", "", "name of the `BRANCH` (default: made from the title)")
 	return c
 }

@@ -123,7 +123,7 @@ func invite(ctx context.Context, out io.Writer, running site.Instance) error {
 		return err
 	}
 	if ip := net.ParseIP(address.Hostname()); ip == nil || !ip.IsLoopback() {
-		_, err := fmt.Fprintln(out, "pages: sign in with an account made by toryo user create")
+		_, err := fmt.Fprintln(out, "pages: sign in with an account created with toryo user create")
 		return err
 	}
 	person, err := access.People{Store: running.Store}.Here(ctx, personHere())

@@ -14,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/statistics"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
@@ -22,8 +23,8 @@ func Stats(p site.Program) *cobra.Command {
 	o := stats{onTasks: onTasks{operate{Program: p}}}
 	c := &cobra.Command{
 		Use:   "stats",
-		Short: "Show how many runs there were, how quickly, how well and at what cost",
-		Long: `Show how many runs there were, how quickly, how well and at what cost, over the last 7, 30
+		Short: "Show statistics of runs: number, time, success and cost",
+		Long: `Show statistics of runs: number, time, success and cost, over the last 7, 30
 or 90 days, today among them. Days are those of UTC. docs/statistics.md says what each number
 means. The page Statistics draws the same. It asks the server that runs on the data directory,
 or reads its database if none runs; with --server and TORYO_TOKEN it works from anywhere.`,
@@ -143,5 +144,5 @@ func statsRounds(rounds wire.RoundCounts) string {
 }
 
 func statsMoney(millionths, tokens int64) string {
-	return fmt.Sprintf("%.2f (%d tokens)", float64(millionths)/1e6, tokens)
+	return fmt.Sprintf("%.2f (%s tokens)", float64(millionths)/1e6, textfmt.Count(tokens))
 }

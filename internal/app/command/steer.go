@@ -158,8 +158,8 @@ func findOn(ctx context.Context, client *wire.Client, name string) (wire.Task, e
 }
 
 func tasksStopCommand(p site.Program) *cobra.Command {
-	c := steer(p, "stop", "Stop a task for good", (*wire.Client).StopTask)
-	c.Long = "Stop a task for good. A run has ten seconds to save its work; what it saved stays in the\nmirror, and a comment on the item says how to get it."
+	c := steer(p, "stop", "Stop a task permanently", (*wire.Client).StopTask)
+	c.Long = "Stop a task permanently. A run has ten seconds to save its work; what it saved stays in the\nmirror, and a comment on the item says how to get it."
 	return c
 }
 
@@ -170,13 +170,13 @@ func tasksRetryCommand(p site.Program) *cobra.Command {
 func tasksApproveCommand(p site.Program) *cobra.Command {
 	o := operate{Program: p}
 	c := &cobra.Command{
-		Use: "approve TASK PLAN", Short: "Approve the plan of a task that waits for that, by its number",
-		Long: "Approve the plan of a task that waits for that, by its number. The number is on the page of the\ntask and in the comment with the plan. If there is a newer plan by now, nothing is approved.",
+		Use: "approve TASK PLAN", Short: "Approve the plan of a task, by the number of the plan",
+		Long: "Approve the plan of a task, by the number of the plan. The number is on the task page and in\nthe comment with the plan. If there is a newer plan by now, nothing is approved.",
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			plan, err := strconv.Atoi(args[1])
 			if err != nil || plan < 1 {
-				return task.Errorf(task.Usage, "%q is not the number of a plan", args[1]).WithHint("the comment with the plan and the page of the task have it; the first plan is 1")
+				return task.Errorf(task.Usage, "%q is not the number of a plan", args[1]).WithHint("the comment with the plan and the task page have it; the first plan is 1")
 			}
 			return o.steer(c.Context(), args[0], func(client *wire.Client, ctx context.Context, id task.ID) (wire.Task, error) {
 				return client.ApproveTask(ctx, id, plan)
@@ -263,11 +263,11 @@ func (o *operate) pauses(pauses wire.Pauses, err error) error {
 		return cli.PrintJSON(o.Stdout, pauses)
 	}
 	if len(pauses.Pauses) == 0 {
-		_, err := fmt.Fprintln(o.Stdout, "nothing is paused by all")
+		_, err := fmt.Fprintln(o.Stdout, "everything is running: there is no global pause")
 		return err
 	}
 	for _, pause := range pauses.Pauses {
-		if _, err := fmt.Fprintf(o.Stdout, "everything is paused: by %s since %s\n", pause.Source, pause.Since.Format(time.RFC3339)); err != nil {
+		if _, err := fmt.Fprintf(o.Stdout, "everything is paused by %s since %s\n", pause.Source, pause.Since.Format(time.RFC3339)); err != nil {
 			return err
 		}
 	}

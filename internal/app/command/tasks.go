@@ -56,7 +56,7 @@ func tasksNextCommand(p site.Program) *cobra.Command {
 	o := tasksNext{onTasks: onTasks{operate{Program: p}}}
 	c := &cobra.Command{
 		Use:   "next [--explain]",
-		Short: "Show the task that the next agent gets, or why each task is or is not next",
+		Short: "Show the next task, or why each task is or is not next",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
@@ -103,10 +103,10 @@ func (o *tasksNext) print(next wire.NextTasks) error {
 
 func (o *tasksNext) printTasks(tasks []wire.NextTask) error {
 	if len(tasks) == 0 {
-		_, err := fmt.Fprintln(o.Stdout, "nothing is next")
+		_, err := fmt.Fprintln(o.Stdout, "no task is ready")
 		return err
 	}
-	lines := [][]string{{"VERDICT", "TYPE", "PRIORITY", "ASSIGNED", "ITEM", "TITLE", "WHY"}}
+	lines := [][]string{{"VERDICT", "TYPE", "PRIORITY", "ASSIGNED", "ITEM", "TITLE", "REASON"}}
 	for _, t := range tasks {
 		why := t.VerdictText
 		if len(t.BlockedBy) > 0 {
@@ -155,7 +155,7 @@ func (o *tasksList) run(ctx context.Context) error {
 		if o.json {
 			return cli.PrintJSON(o.Stdout, found)
 		}
-		lines := [][]string{{"ID", "STATE", "TYPE", "ROLE", "AGENT", "ITEM", "TITLE", "WHY"}}
+		lines := [][]string{{"ID", "STATE", "TYPE", "ROLE", "AGENT", "ITEM", "TITLE", "REASON"}}
 		for _, t := range found.Tasks {
 			lines = append(lines, []string{t.ID, t.State, t.Type, t.Role, t.Agent, t.Item, cli.OneLine(t.Title), shortWhy(t)})
 		}
@@ -201,7 +201,7 @@ func (o *tasksShow) run(ctx context.Context, name string) error {
 			{"state", t.State + ": " + t.ReasonText}, {"type", t.Type + ": " + messages.Reason(task.English, task.Reason(t.Cause))},
 			{"role", t.Role}, {"branch", t.Branch}, {"priority", fmt.Sprint(t.Priority)},
 			{"generation", fmt.Sprint(t.Generation)}, {"attempts", fmt.Sprint(t.Attempts)}, {"agent", t.LastAgent},
-			{"assigned", t.AssignedAt.Format(time.RFC3339)}, {"changed", t.UpdatedAt.Format(time.RFC3339)},
+			{"assigned", t.AssignedAt.Format(time.RFC3339)}, {"updated", t.UpdatedAt.Format(time.RFC3339)},
 		}
 		for _, item := range t.BlockedBy {
 			lines = append(lines, []string{"blocked by", item})

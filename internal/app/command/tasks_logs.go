@@ -40,7 +40,7 @@ func tasksLogsCommand(p site.Program) *cobra.Command {
 	}
 	o.bind(c)
 	o.completeTasks(c)
-	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on as it grows, until the task has ended")
+	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "follow the journal until the task has ended")
 	c.Flags().BoolVar(&o.full, "full", false, "print long texts whole")
 	return c
 }

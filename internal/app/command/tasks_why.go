@@ -23,10 +23,10 @@ func tasksNeedsCommand(p site.Program) *cobra.Command {
 	o := tasksNeeds{onTasks{operate{Program: p}}}
 	c := &cobra.Command{
 		Use:   "needs-you",
-		Short: "Show what waits for a person",
-		Long: `Show what waits for a person: questions, plans to approve, tasks that have failed in the last
-seven days with the reason, agents that are offline or take no tasks, a pause of everything, and
-budgets that are used up. It is what the first page begins with.`,
+		Short: "Show what needs you",
+		Long: `Show what needs you: questions, plans to approve, tasks that have failed in the last
+seven days with the reason, agents that are offline or do not accept tasks, a pause of everything, and
+budgets that are used up. It is what the overview starts with.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
@@ -44,7 +44,7 @@ func (o *tasksNeeds) run(ctx context.Context) error {
 			return cli.PrintJSON(o.Stdout, found)
 		}
 		if len(found.Needs) == 0 {
-			_, err := fmt.Fprintln(o.Stdout, "nothing waits for you")
+			_, err := fmt.Fprintln(o.Stdout, "nothing needs your attention")
 			return err
 		}
 		for _, need := range found.Needs {
@@ -100,7 +100,7 @@ func quotedLines(detail string) string {
 func whyText(t wire.Task) string {
 	text := quotedLines(t.Detail)
 	if waits := waitingText(t.Waits); waits != "" {
-		text += "  waits: " + waits + "\n"
+		text += "  waiting: " + waits + "\n"
 	}
 	if t.Fix != "" {
 		text += "  → " + printable(t.Fix) + "\n"
@@ -126,7 +126,7 @@ func waitingText(waits *wire.Waiting) string {
 		text += ", until " + waits.Until.Format(time.RFC3339)
 	}
 	if waits.Place > 0 {
-		text += fmt.Sprintf("; place %d in the queue", waits.Place)
+		text += fmt.Sprintf("; position %d in the queue", waits.Place)
 	}
 	return text
 }

@@ -42,8 +42,8 @@ func tokenCreateCommand(p site.Program) *cobra.Command {
 		Short: "Create a token and print it; it cannot be shown again",
 		Long: `Create a token and print it; it cannot be shown again. With --for it acts for a person:
 reviews, conversations and what it does on the board are that person's, as on the pages.
-Without --for it acts for its name. One without a name can neither be told from others
-nor have reviews of its own; on a terminal the name is asked for.`,
+Without --for it acts for its name. One without a name cannot be identified in the
+list and cannot own reviews; on a terminal the name is asked for.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
@@ -99,7 +99,7 @@ func (o *tokenCreate) askName() error {
 		o.name = strings.TrimSpace(line)
 	}
 	if o.name == "" {
-		_, _ = fmt.Fprintln(o.Stderr, "the token has no name: it cannot be told from others in the list, and cannot have reviews; --name or --for gives it one") // it is made all the same
+		_, _ = fmt.Fprintln(o.Stderr, "the token has no name: it cannot be identified in the list and cannot own reviews; set a name with --name or --for") // it is made all the same
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func listTokens(ctx context.Context, p site.Program, database store.Tokens) erro
 		return err
 	}
 	table := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "ID\tROLE\tNAME\tFOR\tMADE\tREVOKED") // Flush reports what went wrong
+	_, _ = fmt.Fprintln(table, "ID\tROLE\tNAME\tUSER\tCREATED\tREVOKED") // Flush reports what went wrong
 	for _, token := range tokens {
 		revoked := "-"
 		if !token.RevokedAt.IsZero() {

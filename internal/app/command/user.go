@@ -156,7 +156,7 @@ func userListCommand(p site.Program) *cobra.Command {
 				return err
 			}
 			table := tabwriter.NewWriter(o.Stdout, 0, 0, 2, ' ', 0)
-			_, _ = fmt.Fprintln(table, "LOGIN\tROLE\tPASSWORD\tMADE\tMACHINE USERS") // Flush reports what went wrong
+			_, _ = fmt.Fprintln(table, "LOGIN\tROLE\tPASSWORD\tCREATED\tMACHINE USERS") // Flush reports what went wrong
 			for _, user := range users {
 				password := "yes"
 				if user.Password == "" {

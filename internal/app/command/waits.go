@@ -41,7 +41,7 @@ func printWaits(ctx context.Context, out io.Writer, running site.Instance) error
 		case err != nil:
 			running.Report.Log.WarnContext(ctx, "failed to read what tasks wait for", "error", err)
 		case text != told:
-			if _, err := fmt.Fprintln(out, cmp.Or(text, "no task waits for anything any more")); err != nil {
+			if _, err := fmt.Fprintln(out, cmp.Or(text, "no tasks are waiting")); err != nil {
 				return err
 			}
 			told = text
@@ -78,9 +78,9 @@ func waitsText(ctx context.Context, running site.Instance) (string, error) {
 // own.
 func waitText(wait wire.Wait) string {
 	var text strings.Builder
-	tasks := "1 task waits"
+	tasks := "1 task is waiting"
 	if len(wait.Tasks) != 1 {
-		tasks = fmt.Sprintf("%d tasks wait", len(wait.Tasks))
+		tasks = fmt.Sprintf("%d tasks are waiting", len(wait.Tasks))
 	}
 	fmt.Fprintf(&text, "%s: %s", tasks, wait.Text)
 	if wait.Detail != "" {

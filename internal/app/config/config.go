@@ -73,7 +73,7 @@ type Server struct {
 	Addr      string `key:"addr" default:"127.0.0.1:8750" format:"address" usual:"true" about:"Address to listen on, as host:port."`
 	PublicURL string `key:"public_url" format:"origin" example:"https://toryo.example.com" about:"Address under which people reach the server. Links in comments and on the board begin with it; without it, with the address to listen on."`
 
-	TLSCertFile string `key:"tls_cert_file" format:"file" example:"/etc/toryo/tls.crt" about:"File with the certificate, and those above it, in PEM; with it the server speaks HTTPS. A renewed file is taken up by itself."`
+	TLSCertFile string `key:"tls_cert_file" format:"file" example:"/etc/toryo/tls.crt" about:"File with the certificate, and those above it, in PEM; with it the server speaks HTTPS. A renewed file is loaded automatically."`
 	TLSKeyFile  string `key:"tls_key_file" format:"file" example:"/etc/toryo/tls.key" about:"File with the private key of the certificate, in PEM."`
 
 	RequestsPerToken   int `key:"requests_per_token" default:"100" min:"0" max:"1000000" about:"Requests in a second that are answered for one token. 0 means no limit."`
@@ -124,9 +124,9 @@ type CommandExecutor struct {
 
 // CommentDetection is the section "comment_detection".
 type CommentDetection struct {
-	Enabled        bool   `key:"enabled" default:"true" usual:"true" about:"Whether new comments are taken up during the work. The answer to a question of the bot is taken up either way."`
+	Enabled        bool   `key:"enabled" default:"true" usual:"true" about:"Whether new comments are included during the work. The answer to a question of the bot is included either way."`
 	CheckInterval  int    `key:"check_interval" default:"1" min:"1" max:"1000" usual:"true" about:"Look every so many turns of the model."`
-	AcceptFrom     string `key:"accept_from" default:"write_or_author" enum:"write_or_author write participants all" usual:"true" about:"Who may steer the work by comments and reviews: people who may write to the repository and the author of the issue or pull request; only people who may write; those who take part too (assignees, and who had commented before the task began); or everyone who can comment. What others say is recorded with the reason and not taken up."`
+	AcceptFrom     string `key:"accept_from" default:"write_or_author" enum:"write_or_author write participants all" usual:"true" about:"Who may steer the work by comments and reviews: people who may write to the repository and the author of the issue or pull request; only people who may write; those who take part too (assignees, and who had commented before the task began); or everyone who can comment. What others say is recorded with the reason and not included."`
 	ReviewComments bool   `key:"review_comments" default:"true" about:"Whether reviews of a pull request, their texts and the comments on lines, count too."`
 }
 

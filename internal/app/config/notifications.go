@@ -26,7 +26,7 @@ type NotificationWebhook struct {
 	URLFile    string        `key:"url_file" usual:"true" example:"/run/secrets/slack-webhook" about:"File that holds the address and nothing else."`
 	Secret     redact.Secret `key:"secret" format:"signing" about:"Secret with which messages are signed as Standard Webhooks says; without it they are not."`
 	SecretFile string        `key:"secret_file" example:"/run/secrets/notify-secret" about:"File that holds the secret and nothing else."`
-	About      []string      `key:"about" enum:"server pause tasks answer approval failure agent budget" default:"server,pause,tasks,answer,approval,failure,agent,budget" about:"What the webhook is told of: the server cannot use something, everything is paused, tasks that nobody takes, questions, plans to approve, failed tasks, agents that are offline or take no tasks, budgets."`
+	About      []string      `key:"about" enum:"server pause tasks answer approval failure agent budget" default:"server,pause,tasks,answer,approval,failure,agent,budget" about:"What the webhook is told of: the server cannot use something, everything is paused, tasks that nobody takes, questions, plans to approve, failed tasks, agents that are offline or do not accept tasks, budgets."`
 	Language   string        `key:"language" enum:"en ja" about:"Language of the messages; without it, that of language, or English."`
 	Template   string        `key:"template" format:"template" about:"JSON to send in place of that of the format. In it {{.Text}}, {{.Title}}, {{.URL}} and {{.ID}} are replaced; they have to stand in quotes."`
 }

@@ -92,7 +92,7 @@ func missingRights(rights []forge.RightCheck, kind Kind, address string) []Probl
 		if right.State != forge.RightMissing {
 			continue
 		}
-		problem := Problem{What: "it may not " + RightText(right.Right), Required: required[right.Right]}
+		problem := Problem{What: "it has no permission to " + RightText(right.Right), Required: required[right.Right]}
 		if right.Found != "" {
 			problem.What += ": " + right.Found
 		}
@@ -106,11 +106,11 @@ func missingRights(rights []forge.RightCheck, kind Kind, address string) []Probl
 	return problems
 }
 
-// RightText is a right in words, after "it may".
+// RightText is a right in words, after "it has permission to".
 func RightText(right forge.Right) string {
 	switch right {
 	case forge.ReadSelf:
-		return "read whose token it is"
+		return "read the owner of the token"
 	case forge.ReadCode:
 		return "read code"
 	case forge.Push:
@@ -126,7 +126,7 @@ func RightText(right forge.Right) string {
 	case forge.OpenPulls:
 		return "open and review pull requests"
 	case forge.SetStatuses:
-		return "set the status of commits"
+		return "set commit statuses"
 	case forge.ReadChecks:
 		return "read checks and their logs"
 	case forge.ManageHooks:

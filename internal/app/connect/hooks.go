@@ -307,11 +307,11 @@ func (w *work) reachHint() string {
 func (w *work) allowHint() string {
 	switch w.kind.Forge {
 	case task.Gitea:
-		return "let Gitea reach the address: in its app.ini, in the section [webhook], set ALLOWED_HOST_LIST = external," + allowedHost(w.answers.HookBase) + " and start Gitea again, then connect again (toryo init, or the page Connect)"
+		return "let Gitea reach the address: in its app.ini, in the section [webhook], set ALLOWED_HOST_LIST = external," + allowedHost(w.answers.HookBase) + " and start Gitea again, then connect again (toryo init, or the page Connections)"
 	case task.GitLab:
-		return "let GitLab reach the address (for one of your own: Admin, Settings, Network, Outbound requests: allow requests to the local network from webhooks), then connect again (toryo init, or the page Connect)"
+		return "let GitLab reach the address (for one of your own: Admin, Settings, Network, Outbound requests: allow requests to the local network from webhooks), then connect again (toryo init, or the page Connections)"
 	}
-	return "let " + w.kind.Title + " reach the address from the internet, then connect again (toryo init, or the page Connect)"
+	return "let " + w.kind.Title + " reach the address from the internet, then connect again (toryo init, or the page Connections)"
 }
 
 // allowedHost is what Gitea has to be told about an address: its host.

@@ -47,17 +47,17 @@ type Kind struct {
 var Kinds = []Kind{
 	{
 		Forge: task.GitHub, Title: "GitHub", URL: "https://github.com", tokenPage: "/settings/personal-access-tokens/new",
-		Needs:  "contents, issues, pull requests and commit statuses: read and write; actions: read; and for the webhook, webhooks: read and write, of an account with the role Admin in the repository",
+		Needs:  "the permissions contents, issues, pull requests and commit statuses (read and write) and actions (read). For webhooks it also needs webhooks (read and write), and the account needs the Admin role in the repository",
 		events: github.WebhookEvents, signed: github.SignedWebhook, parse: github.ParseWebhook,
 	},
 	{
 		Forge: task.GitLab, Title: "GitLab", URL: "https://gitlab.com", tokenPage: "/-/user_settings/personal_access_tokens",
-		Needs:  "the scope api, of an account that is Developer in the project; Maintainer, for the webhook",
+		Needs:  "the scope api. The account needs the Developer role in the project, or the Maintainer role for webhooks",
 		events: gitlab.WebhookEvents, signed: gitlab.SignedWebhook, parse: gitlab.ParseWebhook,
 	},
 	{
 		Forge: task.Gitea, Title: "Gitea or Forgejo", tokenPage: "/user/settings/applications",
-		Needs:  "the scopes write:repository, write:issue and read:user, of an account that may write to the repository; an administrator of it, for the webhook",
+		Needs:  "the scopes write:repository, write:issue and read:user. The account needs write access to the repository, and administrator access for webhooks",
 		events: gitea.WebhookEvents, signed: gitea.SignedWebhook, parse: gitea.ParseWebhook,
 	},
 }

@@ -268,7 +268,7 @@ func (p *Page) decideWebhooks(answers *forgeAnswers, kind connect.Kind, wanted b
 	answers.HookBase = p.URL
 	why := connect.Unreachable(p.URL, kind, answers.URL)
 	if why == "" && !answers.hooks {
-		why = "the account may not create them"
+		why = "the account has no permission to create them"
 	}
 	answers.Webhook = wanted && why == ""
 	if !wanted || answers.Webhook {

@@ -45,8 +45,8 @@ func TestConnectAForge(t *testing.T) {
 	if status != http.StatusOK {
 		t.Fatalf("the form answers %d: %s", status, page)
 	}
-	h.says(page, "toryo up --config "+h.file(), "in use after a restart", "<strong>"+bot+"</strong>", "gitea.owner: team", filepath.Join(h.data(), "secrets", "gitea-token"),
-		"labels of team/app", "webhook of team/web", "it has arrived", "push branches", "all rights")
+	h.says(page, "toryo up --config "+h.file(), "Restart required", "<strong>"+bot+"</strong>", "gitea.owner: team", filepath.Join(h.data(), "secrets", "gitea-token"),
+		"labels of team/app", "webhook of team/web", "it has arrived", "push branches", "All permissions granted")
 	c := h.load()
 	if c.Gitea.Token.Reveal() != token || c.Gitea.Owner != "team" || c.Gitea.BotName != bot || len(c.Gitea.WebhookSecret.Reveal()) != 64 {
 		t.Errorf("the configuration says %+v", c.Gitea)
@@ -61,7 +61,7 @@ func TestConnectAForge(t *testing.T) {
 
 	h.start() // again
 	_, page = h.get("/connect")
-	h.says(page, ">in use<", ">received<")
+	h.says(page, ">In use<", ">Receiving<")
 	if strings.Contains(page, "toryo up --config") {
 		t.Error("the page wants a restart after one")
 	}
@@ -86,7 +86,7 @@ func TestLookAtAForge(t *testing.T) {
 	if status != http.StatusOK {
 		t.Fatalf("the test answers %d", status)
 	}
-	h.says(page, "team/app", "team/web", "Missing rights: 1", "the scope push", "the forge said: 403 Forbidden", "Webhook: set up with every event.")
+	h.says(page, "team/app", "team/web", "Missing permissions: 1", "the scope push", "the forge responded: 403 Forbidden", "Webhook: set up with every event.")
 	h.forge.Token = "another"
 	_, page = h.post("/connect/forge/test", url.Values{"forge": {"gitea"}})
 	h.says(page, "does not accept the token", "/user/settings/applications")
@@ -132,7 +132,7 @@ func TestBadForges(t *testing.T) {
 		"no repository":          {[]string{"repositories", " \n"}, nil, http.StatusUnprocessableEntity, "name a repository"},
 		"a repository not there": {[]string{"repositories", "team/none"}, nil, http.StatusForbidden, "has no repository team/none"},
 		"two owners":             {[]string{"repositories", "team/app others/app"}, nil, http.StatusUnprocessableEntity, "different owners"},
-		"a right is missing":     {nil, func(h *installation) { h.forge.Missing[forge.Push] = true }, http.StatusForbidden, "it may not push branches"},
+		"a right is missing":     {nil, func(h *installation) { h.forge.Missing[forge.Push] = true }, http.StatusForbidden, "it has no permission to push branches"},
 		"another sort of forge":  {[]string{"forge", "gitlab"}, nil, http.StatusUnprocessableEntity, "Gitea or Forgejo, not GitLab"},
 		"no forge":               {[]string{"forge", "board"}, nil, http.StatusUnprocessableEntity, "no such forge"},
 		"not an address":         {[]string{"url", "ftp://x"}, nil, http.StatusUnprocessableEntity, "does not begin with http://"},
@@ -183,7 +183,7 @@ func TestConnectAModel(t *testing.T) {
 	if status, page = h.post("/connect/model", form); status != http.StatusOK {
 		t.Fatalf("the form answers %d: %s", status, page)
 	}
-	h.says(page, "some-model", filepath.Join(h.data(), "secrets", "llm-api-key"), "works", "toryo up --config")
+	h.says(page, "some-model", filepath.Join(h.data(), "secrets", "llm-api-key"), ">Working<", "toryo up --config")
 	if c := h.load(); c.LLM.Provider != "anthropic" || c.LLM.Model != "some-model" || c.LLM.APIKey.Reveal() != key {
 		t.Errorf("the configuration says %+v", c.LLM)
 	}
@@ -191,7 +191,7 @@ func TestConnectAModel(t *testing.T) {
 	h.start()
 	h.answer = task.Errorf(task.Unavailable, "overloaded")
 	_, page = h.post("/connect/model/test", url.Values{"provider": {"anthropic"}})
-	h.says(page, "does not work", "overloaded")
+	h.says(page, "Not working", "overloaded")
 	for name, change := range map[string][2]string{"no provider": {"provider", "script"}, "no model": {"model", " "}, "an address of a cloud": {"base_url", "http://169.254.169.254"}} {
 		spoiled := url.Values{"provider": {"openai"}, "model": {"m"}, "key": {key}, "base_url": {""}}
 		spoiled.Set(change[0], change[1])

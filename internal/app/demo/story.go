@@ -232,7 +232,7 @@ func sceneOf(kind task.EventKind, entry phase.Entry) string {
 		return callText(entry)
 	case task.SignalTaken:
 		if entry.Signal != nil && entry.Signal.Signal == task.SignalComments {
-			return fmt.Sprintf("   %d comment(s) taken up at step %d", len(entry.Signal.Comments), entry.Step)
+			return fmt.Sprintf("   comments included at step %d: %d", entry.Step, len(entry.Signal.Comments))
 		}
 	case task.Saved:
 		return "   work in progress saved as " + textfmt.ShortCommit(entry.Commit)

@@ -108,7 +108,7 @@ func NeededBy(agent bool, finding Finding) Finding {
 	}
 	if agent && finding.Status == Warning {
 		finding.Status = Missing
-		finding.Found += "; the agent on this machine takes no tasks without it"
+		finding.Found += "; without it the agent on this machine does not accept tasks"
 	}
 	return finding
 }

@@ -107,7 +107,7 @@ func TestServerThatHangs(t *testing.T) {
 func TestModelIsNeededByAgents(t *testing.T) {
 	t.Parallel()
 	none := doctor.Finding{Name: "model", Status: doctor.Warning, Found: "none is configured"}
-	if got := doctor.NeededBy(true, none); got.Status != doctor.Missing || !strings.Contains(got.Found, "takes no tasks") {
+	if got := doctor.NeededBy(true, none); got.Status != doctor.Missing || !strings.Contains(got.Found, "does not accept tasks") {
 		t.Errorf("on the machine of an agent: %+v", got)
 	}
 	if got := doctor.NeededBy(false, none); !cmp.Equal(got, none) {

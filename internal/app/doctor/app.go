@@ -65,10 +65,10 @@ func (a *app) answered(url string, status int, said string) (found, hint string)
 	switch status {
 	case http.StatusUnauthorized:
 		return fmt.Sprintf("%s does not accept what the GitHub App %d signs with its private key (status 401)%s", url, a.id, said),
-			"see whether github.app_id and the private key (" + privateKeys + ") are of the same App, make another key on its page if this one was deleted, and check the clock of this machine"
+			"check whether github.app_id and the private key (" + privateKeys + ") are of the same App, make another key on its page if this one was deleted, and check the clock of this machine"
 	case http.StatusForbidden:
 		return fmt.Sprintf("%s does not let the GitHub App %d act (status 403)%s", url, a.id, said),
-			"see whether the App or its installation " + a.installed() + " is suspended"
+			"check whether the App or its installation " + a.installed() + " is suspended"
 	case http.StatusNotFound:
 		return fmt.Sprintf("%s knows no GitHub App %d (status 404)", url, a.id),
 			"set github.app_id to the App ID on its page, the private key (" + privateKeys + ") to one of that App, and github.url to the address of the first page of GitHub"
@@ -87,7 +87,7 @@ func (s forgeSurvey) configured() string {
 // needs is where to look when repositories cannot be listed.
 func (s forgeSurvey) needs() string {
 	if s.app != nil {
-		return fmt.Sprintf("see whether the App %d has an installation %s and that is not suspended, and docs/forges.md for what an App needs", s.app.id, s.app.installed())
+		return fmt.Sprintf("check whether the App %d has an installation %s and that is not suspended, and docs/forges.md for what an App needs", s.app.id, s.app.installed())
 	}
 	return "see docs/forges.md for what the token needs"
 }

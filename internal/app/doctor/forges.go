@@ -110,7 +110,7 @@ func (s forgeSurvey) run(ctx context.Context) []Finding {
 	findings = append(findings, s.webhooks(ctx, checked)...)
 	if len(names) > len(checked) {
 		findings = append(findings, Finding{
-			Name: string(s.name), Status: OK, Found: fmt.Sprintf("rights and webhooks were looked at in the first %d of %d repositories", len(checked), len(names)),
+			Name: string(s.name), Status: OK, Found: fmt.Sprintf("permissions and webhooks were checked in the first %d of %d repositories", len(checked), len(names)),
 		})
 	}
 	return findings

@@ -289,10 +289,10 @@ func TestRightsOneByOne(t *testing.T) {
 		return given(forge.RightMissing, forge.ManageHooks), nil
 	}}
 	got := look{url: there, owner: "team", setup: setup}.findings(t)
-	want(t, got, "gitea rights", doctor.OK, "team/all: bot may do all that is needed")
-	want(t, got, "gitea rights", doctor.Warning, "team/less, team/less2: bot may not read checks", "the scope of read_checks")
-	want(t, got, "gitea rights", doctor.Missing, "team/little: bot may not push branches", "put labels on items", "the forge said: 403", "the scope of push; the scope of label")
-	want(t, got, "gitea rights", doctor.OK, "not known: set statuses of commits", "team/unknown")
+	want(t, got, "gitea rights", doctor.OK, "team/all: bot has all permissions")
+	want(t, got, "gitea rights", doctor.Warning, "team/less, team/less2: bot has no permission to read checks", "the scope of read_checks")
+	want(t, got, "gitea rights", doctor.Missing, "team/little: bot has no permission to push branches", "set labels", "the forge responded: 403", "the scope of push; the scope of label")
+	want(t, got, "gitea rights", doctor.OK, "not known: set commit statuses", "team/unknown")
 	want(t, got, "gitea rights", doctor.Missing, "team/gone is not there")
 	if strings.Contains(fmt.Sprint(got), "\x1b") {
 		t.Errorf("what a forge says reaches the terminal as it is: %q", fmt.Sprint(got))
@@ -334,8 +334,8 @@ func TestRepositoriesWithAFaultAreAllNamed(t *testing.T) {
 		return []forge.RightCheck{{Right: forge.Push, State: forge.RightMissing}}, nil
 	}}
 	got := look{url: giteaAt(t, "bot", names...), owner: "team", setup: setup}.findings(t)
-	want(t, got, "gitea rights", doctor.Missing, strings.Join(names[8:20], ", ")+": bot may not push branches")
-	want(t, got, "gitea rights", doctor.OK, "team/r04 and 3 more repositories: bot may do all")
+	want(t, got, "gitea rights", doctor.Missing, strings.Join(names[8:20], ", ")+": bot has no permission to push branches")
+	want(t, got, "gitea rights", doctor.OK, "team/r04 and 3 more repositories: bot has all permissions")
 	text, err := json.Marshal(got)
 	if err != nil {
 		t.Fatal(err)
@@ -364,6 +364,6 @@ func TestRepositoriesWithAFaultAreAllNamed(t *testing.T) {
 func TestRightsAsTheForgeDescribesThem(t *testing.T) {
 	t.Parallel()
 	got := look{url: giteaAt(t, "bot", "team/app", "team/read"), owner: "team"}.findings(t)
-	want(t, got, "gitea rights", doctor.OK, "team/app: the bot may push, comment and label, as the forge says")
-	want(t, got, "gitea rights", doctor.Missing, "team/read: the bot may not push branches")
+	want(t, got, "gitea rights", doctor.OK, "team/app: the bot has permission to push, comment and set labels, as the forge says")
+	want(t, got, "gitea rights", doctor.Missing, "team/read: the bot has no permission to push branches")
 }

@@ -232,7 +232,7 @@ func (s forgeSurvey) otherSecret() string {
 
 // unreached is what to look at when a forge does not reach the server.
 func (s forgeSurvey) unreached() string {
-	return "see whether the forge can reach " + s.address() + ": server.public_url, the firewall, the certificate, and on Gitea webhook.ALLOWED_HOST_LIST"
+	return "check whether the forge can reach " + s.address() + ": server.public_url, the firewall, the certificate, and on Gitea webhook.ALLOWED_HOST_LIST"
 }
 
 // last says when something was delivered last, to the day: repositories of which the same is

@@ -49,7 +49,7 @@ func (n NotificationAccess) check(ctx context.Context) Finding {
 	// A database that cannot be read is a finding of its own.
 	if count, problem, err := n.Unsent(ctx); err == nil && count > 0 {
 		finding.Found = fmt.Sprintf("%s (%s): %d things could not be told: %s", n.Name, n.Format, count, problem)
-		finding.Hint = "look at the url and the format of the webhook; it is tried again by itself"
+		finding.Hint = "check the url and the format of the webhook; Toryo tries again automatically"
 		return finding
 	}
 	if gone(status) {

@@ -11,9 +11,10 @@ import (
 
 // allowed says what each right is for.
 var allowed = map[forge.Right]string{
-	forge.ReadSelf: "read whose token it is", forge.ReadCode: "fetch", forge.Push: "push branches", forge.ReadItems: "read issues and pull requests",
-	forge.CommentOn: "comment", forge.LabelItems: "put labels on items", forge.OpenPulls: "open and review pull requests",
-	forge.SetStatuses: "set statuses of commits", forge.ReadChecks: "read checks and their logs", forge.ManageHooks: "create webhooks",
+	forge.ReadSelf: "read the owner of the token", forge.ReadCode: "read code", forge.Push: "push branches",
+	forge.PushWorkflows: "push changes to workflows", forge.ReadItems: "read issues and pull requests",
+	forge.CommentOn: "comment", forge.LabelItems: "set labels", forge.OpenPulls: "open and review pull requests",
+	forge.SetStatuses: "set commit statuses", forge.ReadChecks: "read checks and their logs", forge.ManageHooks: "create webhooks",
 }
 
 // rights looks at what the bot may do in a repository: one right after the other where the
@@ -52,18 +53,18 @@ func rightsFinding(bot string, checks []forge.RightCheck) Finding {
 		given = also(given, check.Given)
 	}
 	if len(missing) == 0 {
-		found := bot + " may do all that is needed"
+		found := bot + " has all permissions"
 		if len(unknown) > 0 {
-			found = bot + " may do what is needed, as far as the forge says (not known: " + strings.Join(unknown, ", ") + ")"
+			found = bot + " has all permissions, as far as the forge says (not known: " + strings.Join(unknown, ", ") + ")"
 		}
 		return Finding{Status: OK, Found: found}
 	}
 	finding := Finding{
-		Status: status, Found: bot + " may not " + strings.Join(missing, ", nor "),
+		Status: status, Found: bot + " has no permission to " + strings.Join(missing, ", or to "),
 		Hint: "see docs/forges.md for what the token and the account need", Command: setUp,
 	}
 	if len(said) > 0 {
-		finding.Found += "; the forge said: " + strings.Join(said, "; ")
+		finding.Found += "; the forge responded: " + strings.Join(said, "; ")
 	}
 	if len(given) > 0 {
 		finding.Hint = "what gives it: " + strings.Join(given, "; ")
@@ -107,10 +108,10 @@ func coarseRights(ctx context.Context, reader forge.Reader, repository string) F
 		}
 	}
 	if len(missing) == 0 {
-		return Finding{Status: OK, Found: "the bot may push, comment and label, as the forge says"}
+		return Finding{Status: OK, Found: "the bot has permission to push, comment and set labels, as the forge says"}
 	}
 	return Finding{
-		Status: Missing, Found: "the bot may not " + strings.Join(missing, ", nor "),
-		Hint: "give the account of the bot write access, and the token what docs/forges.md lists", Command: setUp,
+		Status: Missing, Found: "the bot has no permission to " + strings.Join(missing, ", or to "),
+		Hint: "give the bot's account write access, and the token what docs/forges.md lists", Command: setUp,
 	}
 }

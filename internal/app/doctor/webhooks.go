@@ -81,7 +81,7 @@ func webhooksOf(report items.WebhookReport, app bool) Finding {
 		}
 		part := fmt.Sprintf("%s: %d delivered, last %s, every %s", event.Event, event.Delivered, moment(event.LastAt), event.Every.Round(time.Second))
 		if event.Missed != "" {
-			part += fmt.Sprintf(", missed by webhook %s at %s", event.Missed, moment(event.MissedAt))
+			part += fmt.Sprintf(", not reported by a webhook: %s at %s", event.Missed, moment(event.MissedAt))
 		}
 		if event.State == items.WebhookMissed {
 			missed = append(missed, event.Title)

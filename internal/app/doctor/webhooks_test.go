@@ -38,7 +38,7 @@ func TestWebhooks(t *testing.T) {
 		{
 			Name: "webhooks", Status: doctor.Warning,
 			Found: "github:team/app: issues are polled every 30s, pull requests every 30s; " +
-				"issues: 7 delivered, last 2031-05-06 10:00 UTC, every 30s, missed by webhook github:team/app#3 at 2031-05-06 11:00 UTC; " +
+				"issues: 7 delivered, last 2031-05-06 10:00 UTC, every 30s, not reported by a webhook: github:team/app#3 at 2031-05-06 11:00 UTC; " +
 				"issue_comment: 40 delivered, last 2031-05-06 11:00 UTC, every 15m0s; " +
 				"none yet: Pull requests, Pull request reviews, Pull request review comments, Check runs, Statuses",
 			Hint: "enable Issues, Pull requests, Pull request reviews, Pull request review comments, Check runs, Statuses in the webhook, and look there whether its deliveries arrive", Command: "toryo init",

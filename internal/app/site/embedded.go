@@ -81,7 +81,7 @@ func RunAgent(ctx context.Context, p Program, running Instance, engine sandbox.E
 			return unlessStopped(ctx, err)
 		}
 		if text := unable.Error(); text != told {
-			if _, err := fmt.Fprintf(p.Stdout, "the agent has checked in, but takes no tasks: %s\n", text); err != nil {
+			if _, err := fmt.Fprintf(p.Stdout, "the agent is connected, but does not accept tasks: %s\n", text); err != nil {
 				return err
 			}
 			told = text
@@ -95,7 +95,7 @@ func RunAgent(ctx context.Context, p Program, running Instance, engine sandbox.E
 		return unlessStopped(ctx, err)
 	}
 	return Work(ctx, worker, func(name string) error {
-		_, err := fmt.Fprintf(p.Stdout, "the agent has checked in and asks for tasks as %s\n", name)
+		_, err := fmt.Fprintf(p.Stdout, "the agent is connected and waiting for tasks as %s\n", name)
 		return err
 	})
 }

@@ -141,17 +141,17 @@ func TestUpSaysWhyTasksWait(t *testing.T) {
 			}
 		}
 	}
-	until("the agent has checked in, but takes no tasks: no sandbox works here (docker: the Docker Engine does not answer; bubblewrap: bubblewrap is not installed); install bubblewrap")
+	until("the agent is connected, but does not accept tasks: no sandbox works here (docker: the Docker Engine does not answer; bubblewrap: bubblewrap is not installed); install bubblewrap")
 	here.output(t, "board", "issue", "create", "--repo", "team/app", "--title", "Oil the gate", "--assign", "toryo", "--as", "alice")
-	until("1 task waits: " + messages.Reason(task.English, task.ReasonNoSandbox) + " (no sandbox works here (docker")
+	until("1 task is waiting: " + messages.Reason(task.English, task.ReasonNoSandbox) + " (no sandbox works here (docker")
 	until("→ install bubblewrap there")
 	until("board:team/app#1  Oil the gate")
 	explained := here.output(t, "tasks", "next", "--explain")
-	if !strings.Contains(explained, "1 task waits: "+messages.Reason(task.English, task.ReasonNoSandbox)) || !strings.Contains(explained, "→ install bubblewrap there") {
+	if !strings.Contains(explained, "1 task is waiting: "+messages.Reason(task.English, task.ReasonNoSandbox)) || !strings.Contains(explained, "→ install bubblewrap there") {
 		t.Errorf("tasks next --explain says\n%s", explained)
 	}
 	here.output(t, "board", "issue", "create", "--repo", "team/app", "--title", "Paint it", "--assign", "toryo", "--as", "alice")
-	until("2 tasks wait: ")
+	until("2 tasks are waiting: ")
 	if rest := up.stop(t); strings.Count(rest, "wait") > 0 {
 		t.Errorf("what has not changed is said again: %s", rest)
 	}

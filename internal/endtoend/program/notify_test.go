@@ -148,7 +148,7 @@ func TestTryingNotifications(t *testing.T) {
 		said, err := command.CombinedOutput()
 		return string(said), err
 	}
-	if said, err := run("notify", "test"); err != nil || said != "team has taken a test message\n" {
+	if said, err := run("notify", "test"); err != nil || said != "team accepted the test message\n" {
 		t.Errorf("it says %q, %v", said, err)
 	}
 	if message := awaitMessage(t, received); message.Type != "test" || !strings.Contains(message.Needs[0].What, "Test message") {

@@ -51,8 +51,8 @@ func TestSteeringFromTheCommandLine(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"pause " + id, "is paused: a person paused it"},
 		{"resume " + id, "is queued: it was resumed"},
-		{"pause --all", "everything is paused: by operator"},
-		{"resume --all", "nothing is paused by all"},
+		{"pause --all", "everything is paused by operator"},
+		{"resume --all", "everything is running: there is no global pause"},
 		{"tasks stop " + id, "is stopped: a person stopped it"},
 		{"tasks retry " + id, "is queued: a person retried it"},
 		{"tasks logs " + id, "queued → stopped: a person stopped it"},

@@ -161,7 +161,7 @@ func TestUpHasAnAgent(t *testing.T) {
 	here := newPlace(t, "sqlite")
 	for range 2 { // the second start must not leave a second valid token
 		up := here.start(t, "up")
-		for _, says := range []string{"pages: open http://", "agent has checked in"} {
+		for _, says := range []string{"pages: open http://", "agent is connected"} {
 			line, err := up.stdout.ReadString('\n')
 			if err != nil || !strings.Contains(line, says) {
 				t.Errorf("says %q, %v, want %q", line, err, says)

@@ -258,7 +258,7 @@ func watchWork(alice, bob *testkit.Window, model *stage) {
 	alice.Sees("#journal .entry", "look 1")
 	alice.Sees("#journal .comment.person", storyComment)
 	alice.Sees("#ledger li", "bob")
-	alice.Sees("#ledger .badge-ok", "taken up")
+	alice.Sees("#ledger .badge-ok", "Included")
 	alice.Shot("story-1-comment-taken-up")
 }
 
@@ -321,7 +321,7 @@ func chatAboutReview(alice *testkit.Window) {
 	alice.Click(`#chat-form [data-submit]`)
 	alice.Sees("#messages .message.user .text", "§2 does it add?")
 	alice.Sees("#messages .message.assistant .text", "adds the two numbers")
-	alice.Sees("#messages .cites .badge-ok", "confirmed")
-	alice.Sees("#messages .cites .badge-bad", "no such section")
+	alice.Sees("#messages .cites .badge-ok", "Confirmed")
+	alice.Sees("#messages .cites .badge-bad", "No such section")
 	alice.Shot("story-5-chat")
 }

@@ -88,8 +88,8 @@ func TestApprovalIsAskedForAtEveryCrash(t *testing.T) {
 		t.Errorf("the model has planned %d times", asked)
 	}
 	for i, want := range [][]string{
-		{"Plan 1 waits for approval.", "1. `fix add.sh`", "**Environment**: `shell`", "```\ntrue\n```", "**Used so far**", "about 12345 tokens, cost 0.25, the mean of the last 3 tasks", "👍"},
-		{"Plan 2 waits for approval.", "- `CHANGES`", "1. `write CHANGES`"},
+		{"Plan 1 is waiting for approval.", "1. `fix add.sh`", "**Environment**: `shell`", "```\ntrue\n```", "**Used so far**", "about 12.3k tokens, cost 0.25 (average of the last 3 completed tasks", "👍"},
+		{"Plan 2 is waiting for approval.", "- `CHANGES`", "1. `write CHANGES`"},
 	} {
 		for _, text := range want {
 			if i < len(*posted) && !strings.Contains((*posted)[i], text) {
@@ -102,7 +102,7 @@ func TestApprovalIsAskedForAtEveryCrash(t *testing.T) {
 			t.Parallel()
 			world, posted := discussed(t, cut)
 			discuss(t, world)
-			if len(*posted) != 2 || !strings.Contains((*posted)[0], "Plan 1 waits for approval.") || !strings.Contains((*posted)[1], "Plan 2 waits for approval.") {
+			if len(*posted) != 2 || !strings.Contains((*posted)[0], "Plan 1 is waiting for approval.") || !strings.Contains((*posted)[1], "Plan 2 is waiting for approval.") {
 				t.Errorf("%d comments:\n%s", len(*posted), strings.Join(*posted, "\n---\n"))
 			}
 			requests := world.Requests(task.Planning)

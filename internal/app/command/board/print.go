@@ -17,7 +17,7 @@ import (
 // printItems prints a listing for people.
 func printItems(p site.Program, items []wire.BoardItem) error {
 	table := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "ITEM\tSTATE\tTITLE\tLABELS\tASSIGNED\tCHANGED") // Flush reports what went wrong
+	_, _ = fmt.Fprintln(table, "ITEM\tSTATE\tTITLE\tLABELS\tASSIGNEES\tUPDATED") // Flush reports what went wrong
 	for _, item := range items {
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", item.Item, item.State, item.Title,
 			cli.OrDash(strings.Join(item.Labels, ", ")), cli.OrDash(strings.Join(item.Assignees, ", ")), item.UpdatedAt.Format(cli.Minutes))
@@ -63,7 +63,7 @@ func printHead(text *strings.Builder, d wire.BoardDetails) {
 		fmt.Fprintf(text, "labels: %s\n", strings.Join(d.Labels, ", "))
 	}
 	if len(d.Assignees) > 0 {
-		fmt.Fprintf(text, "assigned: %s\n", strings.Join(d.Assignees, ", "))
+		fmt.Fprintf(text, "assignees: %s\n", strings.Join(d.Assignees, ", "))
 	}
 	for _, pull := range d.LinkedPulls {
 		fmt.Fprintf(text, "pull request: %s (%s)\n", pull.Item, pull.State)
@@ -96,16 +96,16 @@ func momentsOf(d wire.BoardDetails) []moment {
 }
 
 var judged = map[string]string{
-	"approve": "approved it", "request_changes": "asked for changes", "comment": "reviewed it",
+	"approve": "approved it", "request_changes": "requested changes", "comment": "reviewed it",
 }
 
 // happened says in words what an entry of the timeline is about.
 func happened(event wire.BoardEvent) string {
 	switch event.Kind {
 	case "labeled":
-		return "put on the label " + event.Subject
+		return "added the label " + event.Subject
 	case "unlabeled":
-		return "took off the label " + event.Subject
+		return "removed the label " + event.Subject
 	case "assigned":
 		return "assigned " + event.Subject
 	case "unassigned":

@@ -158,11 +158,11 @@ func (o *boardReview) run(ctx context.Context, person *forgeboard.Forge, key tas
 	done := "commented on"
 	switch {
 	case o.approve && o.request:
-		return task.Errorf(task.Usage, "a review cannot both approve and ask for changes").WithHint("give --approve or --request-changes")
+		return task.Errorf(task.Usage, "a review cannot both approve and request changes").WithHint("give --approve or --request-changes")
 	case o.approve:
 		judgement.Verdict, done = forge.Approve, "approved"
 	case o.request:
-		judgement.Verdict, done = forge.RequestChanges, "asked for changes of"
+		judgement.Verdict, done = forge.RequestChanges, "requested changes on"
 	}
 	for _, text := range o.lines {
 		line, err := parseLine(text)
