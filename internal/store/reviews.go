@@ -56,7 +56,7 @@ type ReviewFilter struct {
 	After  string // only what comes after the review with this id
 	Before string // only what comes before it
 	Newest bool   // newest first
-	Brief  bool   // without answers and judgements, which are large
+	Brief  bool   // without answers and judgements, which are large, and with the beginning of the question only
 	Limit  int    // 0 means all
 }
 

@@ -19,7 +19,7 @@ func withBroker(o *Options) {
 	database, _ := o.Store.(store.Store) // newHouse puts it there
 	needs := &broker.Needs{Store: database, Now: o.Now, Day: store.Amount{Tokens: 1000}}
 	o.Needs = needs.List
-	o.Turns = func(ctx context.Context) ([]Turn, error) {
+	o.Turns = func(ctx context.Context, _ []task.Task) ([]Turn, error) {
 		found, err := broker.Turns(ctx, database, broker.Limits{}, o.Now())
 		var turns []Turn
 		for _, one := range found {

@@ -41,7 +41,7 @@ func (s *Store) ListQuestions(ctx context.Context) ([]store.Question, error) {
 
 const (
 	reviewColumns = `id, owner, question, custom_question, answer, judgement, pull, head_commit, verdict, created_at`
-	briefColumns  = `id, owner, question, custom_question, '', '', pull, head_commit, verdict, created_at`
+	briefColumns  = `id, owner, question, substr(custom_question, 1, 1000), '', '', pull, head_commit, verdict, created_at`
 )
 
 func scanReview(r row) (x store.Review, err error) {
