@@ -134,6 +134,7 @@ function replacePart(stale, fresh) {
   fresh.scrollLeft = scrollLeft;
   fresh.scrollTop = scrollTop;
   next?.focus({ preventScroll: true });
+  showPicked(document);
   localTimes(fresh);
 }
 // What was left alone is brought up to date when the reader has gone elsewhere.
@@ -178,7 +179,6 @@ function keepOpen(stale, fresh) {
   }
   const picked = new Set([...stale.querySelectorAll("input[name=pick]:checked")].map((box) => box.value));
   for (const box of fresh.querySelectorAll("input[name=pick]")) box.checked = picked.has(box.value);
-  showPicked(fresh);
 }
 // keyOf tells an element that can be opened from all others of its part, whatever its title: by
 // its own name, or by its place in the nearest element around it that has an id.
