@@ -67,7 +67,7 @@ func TestRetryOfManyTasks(t *testing.T) {
 	failed, unwanted, done := h.assignOne(t, 1, "Failed"), h.assignOne(t, 2, "Unassigned"), h.runningTask(t, 3, "Done")
 	h.move(t, failed, task.GaveUp, task.ReasonRunFailed, "")
 	h.move(t, unwanted, task.Withdrawn, task.ReasonUnassigned, "")
-	h.move(t, done, task.Finished, task.ReasonFinished, "")
+	h.move(t, done, task.Finished, task.ReasonCompleted, "")
 	plan := h.assignOne(t, 4, "Plans")
 	h.move(t, plan, task.PauseSet, task.ReasonAwaitingApproval, "")
 	alice := h.visitor(t, "alice")

@@ -233,9 +233,9 @@ func TestHomeCountsWhatHasEnded(t *testing.T) {
 	h := newHouse(t, withBroker)
 	old := h.runningTask(t, 1, "Assigned long ago")
 	for i := range int64(homeList + 1) {
-		h.move(t, h.runningTask(t, i+10, fmt.Sprint("Done ", i)), task.Finished, task.ReasonFinished, "")
+		h.move(t, h.runningTask(t, i+10, fmt.Sprint("Done ", i)), task.Finished, task.ReasonCompleted, "")
 	}
-	h.move(t, old, task.Finished, task.ReasonFinished, "")
+	h.move(t, old, task.Finished, task.ReasonCompleted, "")
 	h.move(t, h.assignOne(t, 99, "Fails"), task.GaveUp, task.ReasonRunFailed, "")
 	_, page := h.visitor(t, "vera").get("/")
 	for _, want := range []string{
