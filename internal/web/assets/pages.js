@@ -1,5 +1,9 @@
 // Makes pages live. Everything works without it, but for what happens by itself.
 
+// What the server has sent of each part of the page, before anything here changes it.
+const sent = new Map();
+for (const part of document.querySelectorAll("[data-part]")) sent.set(part.id, part.outerHTML);
+
 // Times are shown in the zone of the reader; recent ones as people say them, with the exact one as
 // their title.
 const language = document.documentElement.lang;
@@ -77,8 +81,6 @@ function listen(path, since, events) {
 
 // Parts of a page are replaced when they differ from what the server sent last. One in which the
 // reader has typed something, or is about to, is left alone until that is over.
-const sent = new Map();
-for (const part of document.querySelectorAll("[data-part]")) sent.set(part.id, part.outerHTML);
 let asking = null;
 let asked = null; // the address
 async function refresh(address) {
