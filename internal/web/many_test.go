@@ -32,7 +32,7 @@ func TestManyTasksAtOnce(t *testing.T) {
 	}
 	alice := h.visitor(t, "alice")
 	status, page := alice.post("/queue/steer", form)
-	if status != http.StatusOK || !strings.Contains(page, "Stop: 2 tasks. Not possible for 2 tasks") {
+	if status != http.StatusOK || !strings.Contains(page, "Stop: 2 tasks. Not possible for 2.") {
 		t.Errorf("%d: the page does not say what was done", status)
 	}
 	for _, id := range []task.ID{one.ID, two.ID} {
