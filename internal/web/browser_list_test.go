@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,7 +54,7 @@ func TestListsFitTheScreen(t *testing.T) {
 	root.Run("choose a size", chromedp.EmulateViewport(1280, 850))
 	for _, path := range []string{"/queue", "/agents", "/reviews", "/settings", "/settings/audit", "/board/team/app/issues"} {
 		root.Open(path)
-		root.Shot("list")
+		root.Shot("list" + strings.ReplaceAll(path, "/", "-"))
 		rows := get[int](root, `[...document.querySelectorAll(".dense tbody tr, #items > li")].filter((row) => row.getBoundingClientRect().bottom <= innerHeight).length`)
 		if rows < 15 {
 			t.Errorf("%s has %d rows on a screen", path, rows)
@@ -136,6 +137,6 @@ func TestTypedTextIsKept(t *testing.T) {
 	if text := get[string](alice, `document.querySelector("#conversation details[open] textarea").value`); text != "I have listened." {
 		t.Errorf("the text is %q", text)
 	}
-	alice.Run("take it back", chromedp.Clear(`#conversation details[open] textarea`, chromedp.ByQuery), chromedp.Evaluate(`document.activeElement.blur()`, nil))
+	alice.Run("take it back", chromedp.Evaluate(`{ const text = document.querySelector("#conversation details[open] textarea"); text.focus(); text.value = ""; text.blur(); }`, nil))
 	alice.Sees("#conversation", "Second comment")
 }

@@ -30,9 +30,13 @@ type manyAction struct {
 // many answers the form of a list: it does the same with each row that is picked. Each is in the
 // audit log by itself. Those with which it cannot be done stay as they are, and are counted.
 func (p *Pages) many(w http.ResponseWriter, r *http.Request, v visit, action manyAction) {
-	what := r.PostForm.Get("do")
+	what, next := r.PostForm.Get("do"), safeNext(r.PostForm.Get("next"))
 	do, known := action.do[what]
-	if !known {
+	switch {
+	case what == "": // no button was pressed, but Enter in a box
+		http.Redirect(w, r, next, http.StatusSeeOther)
+		return
+	case !known:
 		p.fail(w, r, v, task.Errorf(task.Invalid, "the form does not say what is to be done with what is picked"))
 		return
 	}
@@ -50,7 +54,7 @@ func (p *Pages) many(w http.ResponseWriter, r *http.Request, v visit, action man
 		}
 		refused = append(refused, why)
 	}
-	http.Redirect(w, r, withDid(safeNext(r.PostForm.Get("next")), what, done, refused), http.StatusSeeOther)
+	http.Redirect(w, r, withDid(next, what, done, refused), http.StatusSeeOther)
 }
 
 // The reasons for which something is not done with a row.

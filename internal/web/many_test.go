@@ -49,6 +49,13 @@ func TestManyTasksAtOnce(t *testing.T) {
 	if _, page := alice.post("/queue/steer", url.Values{"pick": {string(one.ID)}, "do": {"stop"}, "next": {"/queue?page=3"}}); !strings.Contains(page, "Not possible for 1 tasks: their state does not allow it.") {
 		t.Error("the page does not say why it was not possible")
 	}
+	again := h.assignOne(t, 9, "Nine")
+	if status, page := alice.post("/queue/steer", url.Values{"pick": {string(again.ID)}, "do": {""}, "next": {"/queue"}}); status != http.StatusOK || !strings.Contains(page, "Nine") {
+		t.Errorf("without a button: %d", status)
+	}
+	if is, err := h.store.Task(t.Context(), again.ID); err != nil || is.State != task.Queued {
+		t.Errorf("without a button the task is %s: %v", is.State, err)
+	}
 	for name, wrong := range map[string]url.Values{
 		"unknown":  {"pick": {string(one.ID)}, "do": {"explode"}},
 		"too many": {"pick": slices.Repeat([]string{"x"}, maxPicked+1), "do": {"stop"}},
@@ -109,7 +116,7 @@ func TestEnterInAListDoesNothing(t *testing.T) {
 	one := h.assignOne(t, 1, "One")
 	alice := h.window(t, "alice")
 	alice.Open("/queue")
-	alice.Run("listen", chromedp.Evaluate(`addEventListener("submit", () => { window.submitted = true; }, true)`, nil))
+	alice.Run("listen", chromedp.Evaluate(`addEventListener("submit", (event) => { window.submitted = !event.defaultPrevented; })`, nil))
 	alice.Click(`#rows input[name="pick"]`)
 	alice.Run("press Enter", chromedp.KeyEvent(kb.Enter))
 	if get[bool](alice, `window.submitted === true || !document.querySelector("#rows input[name=pick]:checked")`) {

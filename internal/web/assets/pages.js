@@ -209,6 +209,11 @@ function fold() {
 narrow.addEventListener("change", fold);
 fold();
 
+// Enter in a box of a list presses the first button of its form, which does nothing.
+document.addEventListener("submit", (event) => {
+  if (event.submitter?.matches("[data-nothing]")) event.preventDefault();
+});
+
 // A box in the head of a list picks all rows of the page, and shows whether all are picked.
 function showPicked(root) {
   const boxes = [...root.querySelectorAll("input[name=pick]")];
