@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toryo-dev/toryo/internal/broker"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/sqlite"
@@ -59,7 +61,11 @@ func TestResumedTasksAreReady(t *testing.T) {
 	t.Parallel()
 	s := opened(t, sqlite.Open, testkit.SQLite(t, sqlite.Open))
 	sender := outbox.NewSender(outbox.SenderOptions{Outbox: s, Tasks: s})
-	controller := broker.NewController(broker.ControllerOptions{Store: s, Sender: sender, Status: &broker.StatusText{Labels: labels, Language: task.English}})
+	snapshots := items.NewSnapshots(map[task.Forge]forge.Reader{}, items.DefaultAges, nil)
+	t.Cleanup(snapshots.Stop)
+	controller := broker.NewController(broker.ControllerOptions{
+		Store: s, Sender: sender, Status: &broker.StatusText{Labels: labels, Language: "en", Snapshots: snapshots, GitURL: func(task.ID) string { return "" }},
+	})
 	for name, do := range map[string]func(context.Context, task.ID) error{
 		"resumed": func(ctx context.Context, id task.ID) error {
 			if _, err := controller.Pause(ctx, id, task.ReasonPauseRequested); err != nil {
