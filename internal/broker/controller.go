@@ -137,10 +137,12 @@ func (h *Controller) goOn(ctx context.Context, t task.Task, was task.Reason) (ta
 	return h.resume(ctx, t, was, task.ReasonResumed, text)
 }
 
-// resume queues a paused task again for a reason, and says so.
+// resume queues a paused task again for a reason, and says so. What it waited for before it was
+// paused may be long over, so it is ready now.
 func (h *Controller) resume(ctx context.Context, t task.Task, was, reason task.Reason, text string) (task.Task, error) {
 	return h.move(ctx, store.Change{
-		Task: t.ID, Generation: t.Generation, Trigger: task.Resumed, Reason: reason, Was: was, Effects: h.options.Status.effects(text),
+		Task: t.ID, Generation: t.Generation, Trigger: task.Resumed, Reason: reason, Was: was, ReadyAt: h.options.Now(),
+		Effects: h.options.Status.effects(text),
 	})
 }
 
@@ -151,10 +153,10 @@ func (h *Controller) Answered(ctx context.Context, t task.Task) error {
 	return ignoreConflict(err)
 }
 
-// Retry queues a task again that has ended.
+// Retry queues a task again that has ended. It is ready now, whatever it waited for when it ended.
 func (h *Controller) Retry(ctx context.Context, id task.ID) (task.Task, error) {
 	return h.move(ctx, store.Change{
-		Task: id, Trigger: task.Assigned, Reason: task.ReasonRetried, Effects: h.options.Status.effects(""),
+		Task: id, Trigger: task.Assigned, Reason: task.ReasonRetried, ReadyAt: h.options.Now(), Effects: h.options.Status.effects(""),
 	})
 }
 

@@ -29,17 +29,17 @@ func (h *Controller) Start(ctx context.Context) {
 func (h *Controller) Stop() { h.background.Stop() }
 
 // PauseAll pauses everything on behalf of a source: runs are halted, and nothing
-// is handed out, until every source has taken it back.
-func (h *Controller) PauseAll(ctx context.Context, source string) error {
+// is handed out, until every source has taken it back. By is the login of who wants it, or "".
+func (h *Controller) PauseAll(ctx context.Context, source, by string) error {
 	if h.options.Disabled {
 		return errNoPauses()
 	}
-	first, err := h.options.Store.PauseAll(ctx, store.GeneralPause{Source: source, At: h.options.Now()})
+	first, err := h.options.Store.PauseAll(ctx, store.GeneralPause{Source: source, By: by, At: h.options.Now()})
 	if err != nil {
 		return err
 	}
 	if first {
-		h.options.Log.InfoContext(ctx, "everything is paused", "source", source)
+		h.options.Log.InfoContext(ctx, "everything is paused", "source", source, "by", by)
 	}
 	lifecycle.Signal(h.wake)
 	return h.spread(ctx)
@@ -240,7 +240,7 @@ func (h *Controller) watchPauseFile(ctx context.Context) {
 
 func (h *Controller) followPauseFile(ctx context.Context, there bool) error {
 	if there {
-		return h.PauseAll(ctx, h.options.PauseSource)
+		return h.PauseAll(ctx, h.options.PauseSource, "")
 	}
 	_, err := h.ResumeAll(ctx, h.options.PauseSource)
 	return err

@@ -47,7 +47,7 @@ func TestPauseOfEverythingWaits(t *testing.T) {
 		halts := broker.NewController(broker.ControllerOptions{Store: counted, Sender: sender, Status: &broker.StatusText{Labels: labels}})
 		halts.Start(t.Context())
 		t.Cleanup(halts.Stop)
-		if err := halts.PauseAll(t.Context(), "test"); err != nil {
+		if err := halts.PauseAll(t.Context(), "test", ""); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(time.Minute)

@@ -87,9 +87,9 @@ type HandOut struct {
 
 	mu      sync.Mutex
 	waiting *list.List // of *waiter, longest waiting first
+	served  map[task.Repository]time.Time
 
 	// What follows is the goroutine's alone.
-	served  map[task.Repository]time.Time
 	tested  time.Time  // when Able was last asked
 	unable  error      // what it said then
 	testing chan error // what Able says that has not come back yet; nil if it has
@@ -366,7 +366,7 @@ type promise struct {
 
 func (h *HandOut) choose(queue store.Queue) round {
 	waiters := h.candidates(queue)
-	situation := Situation{Now: h.options.Now(), Queued: queue.Ready, Running: queue.Running, Limits: h.options.Limits, Served: h.served}
+	situation := Situation{Now: h.options.Now(), Queued: queue.Ready, Running: queue.Running, Limits: h.options.Limits, Served: h.lastServed()}
 	for _, w := range waiters {
 		situation.Agents = append(situation.Agents, w.Agent)
 	}
@@ -426,7 +426,7 @@ func (h *HandOut) give(ctx context.Context, decided round, held []task.Task) {
 	var left []task.Task
 	for i, t := range held {
 		promised := decided.given[t.ID]
-		h.served[t.Key.Repo()] = h.options.Now().Add(time.Duration(i)) // in the order of the decision
+		h.serve(t.Key.Repo(), h.options.Now().Add(time.Duration(i))) // in the order of the decision
 		if !promised.to.accept(h, assignment.Assignment{Task: t, Token: promised.token, Was: promised.was}) {
 			left = append(left, t)
 			continue
@@ -437,6 +437,13 @@ func (h *HandOut) give(ctx context.Context, decided round, held []task.Task) {
 	for _, t := range left {
 		h.putBack(ctx, t, returning{reason: task.ReasonAgentGone})
 	}
+}
+
+// serve notes that a task of a repository is handed out.
+func (h *HandOut) serve(in task.Repository, at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.served[in] = at
 }
 
 // accept gives the waiter a task, unless it has left.

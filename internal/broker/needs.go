@@ -136,7 +136,7 @@ func pauseNeeds(pauses []store.GeneralPause, waits []Wait) (needs []task.Need) {
 	for _, pause := range pauses {
 		needs = append(needs, task.Need{
 			Key: "pause/" + pause.Source + "/" + stamp(pause.At), Kind: task.NeedPause, Reason: task.ReasonAllPaused,
-			Since: pause.At, Subject: pause.Source, Tasks: waiting,
+			Since: pause.At, Subject: pause.Source, By: pause.By, Tasks: waiting,
 		})
 	}
 	return needs

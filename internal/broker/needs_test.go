@@ -257,7 +257,7 @@ func TestTurns(t *testing.T) {
 		for _, turn := range turns {
 			is, err := o.store.Task(t.Context(), turn.Task)
 			o.check(err)
-			got = append(got, fmt.Sprint(is.Title, " ", turn.Place, " ", turn.Reason, " ", turn.By, " ", turn.Detail))
+			got = append(got, fmt.Sprint(is.Title, " ", turn.Place, " ", turn.Reason, " ", turn.By, strings.Join(turn.Pauses, "+"), " ", turn.Detail))
 			if messages.Reason(task.English, turn.Reason) == "" {
 				t.Errorf("%s: there are no words for %s", when, turn.Reason)
 			}
@@ -281,14 +281,17 @@ func TestTurns(t *testing.T) {
 	want("the agent is busy", "urgent 1 no_agent_left  ", "elsewhere 2 no_agent_left  ", "first 3 no_agent_left  ", "second 4 no_agent_left  ")
 
 	held := o.claim(first, "mill")
-	want("a repository is at its limit", "urgent 1 repository_at_limit  ", "elsewhere 2 no_agent_left  ", "second 3 repository_at_limit  ")
+	want("a repository is at its limit", "urgent 0 repository_at_limit  ", "elsewhere 1 no_agent_left  ", "second 0 repository_at_limit  ")
 	_, err = o.store.Move(t.Context(), store.Change{
 		Task: held.ID, Generation: held.Generation, Trigger: task.Returned, Reason: task.ReasonNotPrepared, Detail: "502 Bad Gateway", ReadyAt: o.now().Add(time.Minute),
 	})
 	o.check(err)
 	want("one was handed back", "urgent 1 no_agent_left  ", "elsewhere 2 no_agent_left  ", "first 0 not_prepared  502 Bad Gateway", "second 3 no_agent_left  ")
 
-	_, err = o.store.PauseAll(t.Context(), store.GeneralPause{Source: "operator", At: o.now()})
+	_, err = o.store.PauseAll(t.Context(), store.GeneralPause{Source: "operator", By: "alice", At: o.now()})
 	o.check(err)
-	want("everything is paused", "urgent 1 all_paused operator ", "elsewhere 2 all_paused operator ", "first 3 all_paused operator ", "second 4 all_paused operator ")
+	_, err = o.store.PauseAll(t.Context(), store.GeneralPause{Source: "a file", At: o.now().Add(time.Second)})
+	o.check(err)
+	const all = "all_paused alice+a file "
+	want("everything is paused", "urgent 1 "+all, "elsewhere 2 "+all, "first 0 "+all, "second 3 "+all)
 }

@@ -538,8 +538,8 @@ func TestACommitThatNeverComes(t *testing.T) {
 			t.Errorf("it is %s because of %s, and was asked for %d times", is.State, is.Reason, ground.asked)
 		}
 		if wait == 0 {
-			if is.State != task.Failed {
-				t.Errorf("it is %s in the end", is.State)
+			if is.State != task.Failed || !strings.Contains(is.Detail, "c0ffee") {
+				t.Errorf("it is %s in the end, and keeps %q", is.State, is.Detail)
 			}
 			break
 		}
@@ -586,7 +586,7 @@ func TestNothingToStartFrom(t *testing.T) {
 		t.Errorf("given %s", made.Task.Key)
 	}
 	is, err := o.store.Task(t.Context(), doomed.ID)
-	if err != nil || is.State != task.Failed || is.Reason != task.ReasonNoBase {
+	if err != nil || is.State != task.Failed || is.Reason != task.ReasonNoBase || !strings.Contains(is.Detail, empty) {
 		t.Errorf("it is %+v, %v", is, err)
 	}
 	told, err := o.store.PendingActions(t.Context(), key)

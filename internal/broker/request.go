@@ -109,7 +109,7 @@ func (h *HandOut) unprepared(ctx context.Context, t task.Task, err error) {
 	if final {
 		log.WarnContext(ctx, "failed to prepare a task; it has failed", "reason", reason)
 		said.Reason = reason
-		h.giveUp(ctx, t, said)
+		h.giveUp(ctx, t, said, forPeople(err))
 		return
 	}
 	log.WarnContext(ctx, "failed to prepare a task", "again", after)
@@ -259,13 +259,14 @@ func (h *HandOut) language(ctx context.Context, t task.Task) task.Language {
 	return h.options.Language(ctx, t)
 }
 
-// giveUp lets a task fail that nobody can begin, and tells people why.
-func (h *HandOut) giveUp(ctx context.Context, t task.Task, said notice.Notice) {
+// giveUp lets a task fail that nobody can begin, and tells people why. Detail is what was said
+// when it was tried.
+func (h *HandOut) giveUp(ctx context.Context, t task.Task, said notice.Notice, detail string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
 	defer cancel()
 	text := said.Unable(h.language(ctx, t))
 	_, err := h.options.Tasks.Move(ctx, store.Change{
-		Task: t.ID, Generation: t.Generation, Trigger: task.GaveUp, Reason: said.Reason,
+		Task: t.ID, Generation: t.Generation, Trigger: task.GaveUp, Reason: said.Reason, Detail: detail,
 		Effects: func(before, after task.Task) []store.Action {
 			return append(h.options.Labels.Effects(before, after), outbox.CommentAction(after, "unable", text))
 		},

@@ -108,7 +108,7 @@ func (e ending) decide(t task.Task, pending []store.Halt) (store.Change, []task.
 	if rejected != nil {
 		decided.reason = rejected.Reason
 		result.Comment = rejected.message(e.options.Status.about(t, result.Kept), e.in)
-		result.Detail, result.Hint = rejected.LastError, ""
+		result.Detail, result.Hint = rejected.forgeSaid(), ""
 	}
 	result.Detail = textfmt.Clip(textfmt.Plain(textfmt.StripEscapes(result.Detail)), task.LongestDetail)
 	events, err := e.events(rejected, detailNote(decided, result))

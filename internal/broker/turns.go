@@ -1,7 +1,9 @@
 package broker
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -14,10 +16,11 @@ import (
 type Turn struct {
 	Task task.ID
 	// Place is its place in the order in which tasks are handed out, from 1. It is 0 for one
-	// that waits for something else than its turn.
+	// that waits for something else than its turn: the next agent that asks does not get it.
 	Place  int
 	Reason task.Reason
-	By     string    // who paused everything, the agent that the reason is about, or what blocks the task
+	By     string    // the agent that the reason is about, or what blocks the task
+	Pauses []string  // who paused everything: the source of each pause, or who wanted it
 	Detail string    // what that agent says is missing, or what was said when the task was handed back
 	Until  time.Time // when the reason may be over by itself; zero if that is not known
 }
@@ -31,11 +34,16 @@ func Turns(ctx context.Context, from WaitStore, limits Limits, now time.Time) ([
 	if err != nil {
 		return nil, err
 	}
-	situation := Situation{Now: now, Limits: limits}
+	return turnsOf(ctx, from, active, Situation{Now: now, Limits: limits})
+}
+
+// turnsOf is [Turns] of tasks that were read already, in a situation without tasks and agents.
+func turnsOf(ctx context.Context, from WaitStore, active []task.Task, situation Situation) ([]Turn, error) {
 	for _, t := range active {
-		if t.State == task.Running {
+		switch t.State { //nolint:exhaustive // the others are not handed out
+		case task.Running:
 			situation.Running = append(situation.Running, t)
-		} else {
+		case task.Queued:
 			situation.Queued = append(situation.Queued, t)
 		}
 	}
@@ -54,11 +62,13 @@ func Turns(ctx context.Context, from WaitStore, limits Limits, now time.Time) ([
 	for _, verdict := range Order(situation) {
 		reasons[verdict.Task.ID] = verdict
 	}
-	lack, place := lacking(agents, situation.Running, now), 0
+	lack, place := lacking(agents, situation.Running, situation.Now), 0
 	turns := make([]Turn, 0, len(situation.Queued))
 	for _, next := range Order(manyAsk(situation)) {
-		turn := turnOf(reasons[next.Task.ID], pauses, lack)
-		if turn.Reason != task.ReasonBlocked && turn.Until.IsZero() {
+		verdict := reasons[next.Task.ID]
+		turn := turnOf(verdict, pauses, lack)
+		// The reason that people see may be another, as while everything is paused.
+		if verdict.Reason == task.ReasonNoAgent {
 			place++
 			turn.Place = place
 		}
@@ -83,7 +93,10 @@ func turnOf(verdict Verdict, pauses []store.GeneralPause, lack Wait) Turn {
 	turn := Turn{Task: t.ID, Reason: verdict.Reason, Until: verdict.Until}
 	switch {
 	case len(pauses) > 0:
-		turn.Reason, turn.By, turn.Until = task.ReasonAllPaused, pauses[0].Source, time.Time{}
+		turn.Reason, turn.Until = task.ReasonAllPaused, time.Time{}
+		for _, pause := range pauses {
+			turn.Pauses = append(turn.Pauses, cmp.Or(pause.By, pause.Source))
+		}
 	case verdict.Reason == task.ReasonNotReady && handedBack(t):
 		turn.Reason, turn.Detail = t.Reason, t.Detail
 	case verdict.Reason == task.ReasonBlocked:
@@ -108,7 +121,26 @@ func handedBack(t task.Task) bool {
 	return true
 }
 
-// Turns says of everything that is queued why it waits; see the function of that name.
+// Turns says of everything that is queued why it waits; see the function of that name. Among
+// repositories the order is that by which this server decides, which remembers when each was
+// served last.
 func (h *HandOut) Turns(ctx context.Context) ([]Turn, error) {
-	return Turns(ctx, h.options.Known, h.options.Limits, h.options.Now())
+	active, err := h.options.Known.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Queued, task.Running}})
+	if err != nil {
+		return nil, err
+	}
+	return h.TurnsOf(ctx, active)
+}
+
+// TurnsOf is Turns for who has read all tasks that are queued and running already. Others among
+// them do not matter.
+func (h *HandOut) TurnsOf(ctx context.Context, active []task.Task) ([]Turn, error) {
+	return turnsOf(ctx, h.options.Known, active, Situation{Now: h.options.Now(), Limits: h.options.Limits, Served: h.lastServed()})
+}
+
+// lastServed is a copy of when a task of each repository was handed out last.
+func (h *HandOut) lastServed() map[task.Repository]time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.served)
 }

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -21,7 +22,7 @@ func Need(in task.Language, need task.Need) NeedText {
 	case task.NeedServer:
 		said.What, said.Why = Text(in, "needs.server"), cmp.Or(texts(in)["readiness."+need.Subject], need.Subject)
 	case task.NeedPause:
-		said.What, said.Why = Text(in, "needs.paused", PausedBy(in, need.Subject)), waiting(in, need.Tasks)
+		said.What, said.Why = Text(in, "needs.paused", PausedBy(in, cmp.Or(need.By, need.Subject))), waiting(in, need.Tasks)
 	case task.NeedTasks:
 		said.What = Text(in, "needs.tasks", need.Tasks)
 	case task.NeedAnswer:
@@ -41,12 +42,16 @@ func Need(in task.Language, need task.Need) NeedText {
 	return said
 }
 
-// PausedBy is who has paused everything, by the source of the pause.
-func PausedBy(in task.Language, source string) string {
-	if source == "operator" {
-		return Text(in, "needs.operator")
+// PausedBy is who has paused everything: logins, and sources of pauses.
+func PausedBy(in task.Language, who ...string) string {
+	named := make([]string, len(who))
+	for i, one := range who {
+		named[i] = one
+		if one == "operator" { // nobody knows which
+			named[i] = Text(in, "needs.operator")
+		}
 	}
-	return source
+	return strings.Join(named, Text(in, "needs.and"))
 }
 
 // about is a headline about one task.

@@ -43,7 +43,8 @@ var built = map[string][]string{
 	"judgement.":         {"strengths", "weaknesses", "important_points", "future_considerations"},
 	"kind.":              {"task.EventKind"},
 	"ledger.":            {"new", "edited", "deleted"}, // not "present", which no run is told of
-	"list.sort_":         {"-number", "number", "title", "author"},
+	"list.refused_":      {"gone", "pause", "approval", "unwanted", "done", "mixed"},
+	"list.sort_":         {"-number", "number", "title", "author", "login", "-login", "role", "repository", "-last"},
 	"needs.kind_":        {"task.NeedKind"},
 	"notice.heading_":    {"task.State"},
 	"notice.late_":       {"task.CommentKind", "new", "edited", "deleted"},
@@ -51,6 +52,7 @@ var built = map[string][]string{
 	"phase.":             {"task.Phase"},
 	"problem.":           {"task.Code"},
 	"progress.phase_":    {"active", "completed", "failed"},
+	"queue.bulk_":        {"pause", "resume", "retry", "stop"},
 	"readiness.":         {"database", "data_folder", "notifications"},
 	"reason.":            {"task.Reason"},
 	"review.choose_":     {"forge.Verdict"},

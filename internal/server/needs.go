@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -65,7 +66,7 @@ func AddWaits(ctx context.Context, shown []wire.Task, turns func(ctx context.Con
 // waitingOf is why a task waits as clients see it.
 func waitingOf(turn broker.Turn) wire.Waiting {
 	waits := wire.Waiting{
-		Place: turn.Place, Reason: string(turn.Reason), Text: messages.Reason(task.English, turn.Reason), By: turn.By, Detail: turn.Detail,
+		Place: turn.Place, Reason: string(turn.Reason), Text: messages.Reason(task.English, turn.Reason), By: cmp.Or(turn.By, strings.Join(turn.Pauses, ", ")), Detail: turn.Detail,
 		Fix: messages.Fix(task.English, turn.Reason),
 	}
 	if !turn.Until.IsZero() {

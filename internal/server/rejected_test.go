@@ -41,7 +41,7 @@ func TestRejectedBranch(t *testing.T) {
 		if err != nil || after.State != task.Failed || after.Reason != task.ReasonRejectedByForge {
 			t.Errorf("the task is %+v, %v", after, err)
 		}
-		if !strings.Contains(after.Detail, "You are not allowed to push") || strings.Contains(after.Detail, maskedSecret) {
+		if !strings.Contains(after.Detail, "Toryo: You are not allowed to push") || strings.Contains(after.Detail, "git push") || strings.Contains(after.Detail, maskedSecret) {
 			t.Errorf("what the forge said is kept as %q", after.Detail)
 		}
 		w.wantRejection(t, made, "toryo-bot pushed the branch `toryo/1` to `gitea:team/app`")

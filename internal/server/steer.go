@@ -110,7 +110,11 @@ func (s *Server) registerGeneralPause(controller *broker.Controller) {
 	register(s, access.Operator, huma.Operation{
 		OperationID: "pause-all", Method: http.MethodPost, Path: "/v1/pause", Summary: "Pause everything",
 	}, func(ctx context.Context, _ *struct{}) (*pausesOutput, error) {
-		if err := controller.PauseAll(ctx, OperatorSource); err != nil {
+		who, err := s.person(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := controller.PauseAll(ctx, OperatorSource, who); err != nil {
 			return nil, err
 		}
 		return s.pauses(ctx)
@@ -145,7 +149,7 @@ func (s *Server) pauses(ctx context.Context) (*pausesOutput, error) {
 func pausesOf(wanted []store.GeneralPause) wire.Pauses {
 	shown := wire.Pauses{Pauses: make([]wire.Pause, 0, len(wanted))}
 	for _, pause := range wanted {
-		shown.Pauses = append(shown.Pauses, wire.Pause{Source: pause.Source, Since: pause.At})
+		shown.Pauses = append(shown.Pauses, wire.Pause{Source: pause.Source, By: pause.By, Since: pause.At})
 	}
 	return shown
 }

@@ -69,6 +69,7 @@ type Halt struct {
 // any source.
 type GeneralPause struct {
 	Source string // who asks for it
+	By     string // the login of the person who did, if it was one
 	At     time.Time
 }
 

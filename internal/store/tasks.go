@@ -88,6 +88,7 @@ type TaskFilter struct {
 	Unreleased   bool      // only those whose item the bot was not seen off since
 	OccasionEnd  string    // only those whose occasion ends with this
 	After        task.ID   // only those that come after it in the listing
+	Before       task.ID   // only those that are older than it
 	IDStart      string    // only those whose id begins with this
 	Repositories []string  // only those of one of these, whatever the case of the letters
 	Number       int64     // only those of items with this number
@@ -134,6 +135,9 @@ type Tasks interface { //nolint:interfacebloat // all that is done to one kind o
 	TaskOfBranch(ctx context.Context, forge task.Forge, repository, branch string) (task.Task, error)
 	// ListTasks returns the tasks that pass the filter.
 	ListTasks(ctx context.Context, filter TaskFilter) ([]task.Task, error)
+	// CountTasks returns how many tasks pass the filter, by their states. Its limit does not
+	// matter.
+	CountTasks(ctx context.Context, filter TaskFilter) (map[task.State]int, error)
 }
 
 // Claim is one agent's wish for one queued task.

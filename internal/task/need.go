@@ -40,6 +40,8 @@ type Need struct {
 	// Subject is the name of the agent, of what the server cannot use, or who paused
 	// everything.
 	Subject string
+	// By is the login of the person who paused everything, if it was one.
+	By string
 	// Detail is what the run asks, what the forge or a tool said, or what the agent lacks. It
 	// is a text of others.
 	Detail string

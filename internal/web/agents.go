@@ -121,14 +121,15 @@ type agentsView struct {
 func (p *Pages) showAgents(r *http.Request, v visit) (templ.Component, error) {
 	ctx := r.Context()
 	view := agentsView{listing: readListing(r, stateName)}
-	var err error
-	if view.since, err = p.tasksRevision(ctx); err != nil {
+	now, err := p.readTasks(ctx)
+	if err != nil {
 		return nil, err
 	}
+	view.since = now.revision
 	if view.links, err = p.linksOf(ctx, v, view.path); err != nil {
 		return nil, err
 	}
-	all, err := p.readAgents(ctx, v)
+	all, err := p.readAgents(ctx, v, now.active)
 	if err != nil {
 		return nil, err
 	}
@@ -160,24 +161,24 @@ func byState(a, b agentRow) int {
 	return cmp.Compare(slices.Index(agentStates, a.state), slices.Index(agentStates, b.state))
 }
 
-// readAgents reads all agents, what they do, and what they did lately.
-func (p *Pages) readAgents(ctx context.Context, v visit) ([]agentRow, error) {
+// readAgents reads all agents, what they do, and what they did lately. Active is all tasks that
+// have not ended.
+func (p *Pages) readAgents(ctx context.Context, v visit, active []task.Task) ([]agentRow, error) {
 	known, err := p.Store.ListAgents(ctx)
 	if err != nil {
 		return nil, err
 	}
-	lately, err := p.Store.ListTasks(ctx, store.TaskFilter{UpdatedSince: v.now.Add(-agentLately), Newest: true, Limit: mostListed})
+	lately, err := p.Store.ListTasks(ctx, store.TaskFilter{
+		States: []task.State{task.Done, task.Failed, task.Stopped}, UpdatedSince: v.now.Add(-agentLately), LastChanged: true, Limit: mostListed,
+	})
 	if err != nil {
 		return nil, err
 	}
-	running, err := p.Store.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Running}})
-	if err != nil {
-		return nil, err
-	}
+	running := slices.DeleteFunc(slices.Clone(active), func(t task.Task) bool { return t.State != task.Running })
 	rows := agentRows(v, known, running)
 	at := map[string]int{} // by what the runs are known by
 	for _, one := range lately {
-		if one.LastAgent == "" || !one.State.Terminal() {
+		if one.LastAgent == "" {
 			continue
 		}
 		i, known := at[one.LastAgent]

@@ -138,17 +138,37 @@ func (p *Pages) showRepositories(r *http.Request, v visit, hands *board.Forge) (
 	for _, item := range open {
 		counts[item.Key.Repository]++
 	}
-	view := repositoriesView{listing: readListing(r), open: counts}
-	found = slices.DeleteFunc(found, func(one forge.Repository) bool { return !contains(view.search(), one.Name) })
-	view.rows = pageOf(&view.listing, found)
-	return repositoriesPage(v, view), nil
+	view := repositoriesView{listing: readListing(r)}
+	rows := make([]repositoryRow, 0, len(found))
+	for _, one := range found {
+		if contains(view.search(), one.Name, one.DefaultBranch) {
+			rows = append(rows, repositoryRow{one, counts[one.Name]})
+		}
+	}
+	inOrder(view.listing, rows, repositoryColumns)
+	view.rows = pageOf(&view.listing, rows)
+	view.links, err = p.linksOf(r.Context(), v, view.path)
+	return repositoriesPage(v, view), err
+}
+
+// repositoryRow is a repository in a list.
+type repositoryRow struct {
+	forge.Repository
+	open int // items
+}
+
+// repositoryColumns are the columns by which repositories can be put in order.
+var repositoryColumns = columns[repositoryRow]{
+	"name":   byText(func(row repositoryRow) string { return row.Name }),
+	"open":   func(a, b repositoryRow) int { return cmp.Compare(a.open, b.open) },
+	"branch": byText(func(row repositoryRow) string { return row.DefaultBranch }),
 }
 
 // repositoriesView is a listing of repositories.
 type repositoriesView struct {
 	listing
-	rows []forge.Repository // of the page
-	open map[string]int     // open items, by repository
+	rows  []repositoryRow // of the page
+	links []store.SavedLink
 }
 
 // itemsView is a listing of issues or pull requests.
@@ -159,6 +179,7 @@ type itemsView struct {
 	state      forge.ItemState // "" for all
 	items      []forge.Item    // of the page
 	links      []store.SavedLink
+	did        string // what was done with many items
 	since      string // the revision that is shown
 }
 
@@ -189,7 +210,8 @@ func (p *Pages) showItems(r *http.Request, v visit, hands *board.Forge) (templ.C
 	if err != nil {
 		return nil, err
 	}
-	view := itemsView{listing: readListing(r, stateName), repository: repositoryOf(r), kind: kind, state: forge.Open}
+	view := itemsView{listing: readListing(r, stateName), repository: repositoryOf(r), kind: kind, state: forge.Open, did: did(r, v)}
+	view.listing.path = "/board/" + view.repository + "/" + string(kind) + "s"
 	switch state := r.URL.Query().Get("state"); state {
 	case "closed", "merged":
 		view.state = forge.ItemState(state)

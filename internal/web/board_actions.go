@@ -16,6 +16,7 @@ func (p *Pages) registerBoardActions(mux *http.ServeMux) {
 	mux.HandleFunc("POST /board/import", p.act(action{name: "board.import", role: access.Operator, noted: []string{"name", "source"}, do: p.importRepository}))
 	mux.HandleFunc("POST "+repositoryPath+"/issues", p.act(action{name: "issue.create", role: access.Operator, noted: []string{"title"}, do: p.createIssue}))
 	mux.HandleFunc("POST "+repositoryPath+"/pulls", p.act(action{name: "pull.create", role: access.Operator, noted: []string{"title", "head", "base"}, do: p.createPull}))
+	mux.HandleFunc("POST "+repositoryPath+"/{kind}/many", p.signedIn(access.Operator, p.changeItems))
 	on := func(below, name string, do onItem, noted ...string) {
 		mux.HandleFunc("POST "+itemPath+"/"+below, p.act(action{name: name, role: access.Operator, noted: noted, do: p.onItem(do)}))
 	}
@@ -58,6 +59,36 @@ func (p *Pages) registerBoardActions(mux *http.ServeMux) {
 		_, err := hands.AddReply(ctx, key, r.PathValue("thread"), r.PostFormValue("body"))
 		return err
 	})
+}
+
+// changeItems closes or opens several items.
+func (p *Pages) changeItems(w http.ResponseWriter, r *http.Request, v visit) {
+	set := func(state forge.ItemState) func(context.Context, visit, string) error {
+		return func(ctx context.Context, v visit, number string) error {
+			r.SetPathValue("number", number)
+			key, err := keyOf(r)
+			if err != nil {
+				return err
+			}
+			hands, err := p.person(ctx, v)
+			if err != nil {
+				return err
+			}
+			return hands.SetState(ctx, key, state)
+		}
+	}
+	p.many(w, r, v, manyAction{
+		name: "item", path: "/board/" + repositoryOf(r) + "/" + r.PathValue("kind") + "/",
+		do: map[string]func(context.Context, visit, string) error{"close": set(forge.Closed), "reopen": set(forge.Open)},
+	})
+}
+
+// itemChoices are what can be done with many items.
+func itemChoices(v visit) []manyChoice {
+	return []manyChoice{
+		{"close", "", v.t("item.close"), v.t("item.close_many_sure")},
+		{"reopen", "", v.t("item.reopen"), v.t("item.reopen_many_sure")},
+	}
 }
 
 // onItem is something that a person does to an item.

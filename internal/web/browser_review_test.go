@@ -387,7 +387,7 @@ func TestWhatIsPutIntoAMessage(t *testing.T) {
 func TestListOfReviews(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, withReviews(t))
-	for i := range reviewsOnPage + 5 {
+	for i := range rowsPerPage + 5 {
 		_, err := h.pages.Reviews.AddReview(t.Context(), "alice", store.Review{CustomQuestionText: fmt.Sprintf("Question %d of them", i), AnswerText: "$$[1] x", Judgement: []byte(`{}`)})
 		must(t, err)
 	}
@@ -396,18 +396,19 @@ func TestListOfReviews(t *testing.T) {
 	rows := func(path string) (int, string) {
 		t.Helper()
 		_, page := alice.get(path)
-		return strings.Count(page, `class="title" href="/reviews/`), page
+		return strings.Count(page, `<td class="main"><a `), page
 	}
 	n, page := rows("/reviews")
-	if n != reviewsOnPage {
+	if n != rowsPerPage {
 		t.Errorf("the first page has %d reviews", n)
 	}
-	_, rest, _ := strings.Cut(page, `href="/reviews?before=`)
-	older, _, _ := strings.Cut(rest, `"`)
-	if n, page := rows("/reviews?before=" + older); n != 6 || strings.Contains(page, "Older reviews") {
+	if !strings.Contains(page, `rel="next" href="/reviews?page=2"`) {
+		t.Error("the first page does not lead to the second")
+	}
+	if n, page := rows("/reviews?page=2"); n != 6 || strings.Contains(page, `rel="next"`) || !strings.Contains(page, `rel="prev"`) {
 		t.Errorf("the second page has %d reviews", n)
 	}
-	for query, want := range map[string]int{"q=Question+12": 1, "q=question": reviewsOnPage, "q=nothing+such": 0, "type=pulls": 1, "type=pulls&q=gate": 1, "type=documents&q=gate": 0} {
+	for query, want := range map[string]int{"q=Question+12": 1, "q=question": rowsPerPage, "q=nothing+such": 0, "type=pulls": 1, "type=pulls&q=gate": 1, "type=documents&q=gate": 0} {
 		if n, _ := rows("/reviews?" + query); n != want {
 			t.Errorf("%s finds %d reviews, want %d", query, n, want)
 		}

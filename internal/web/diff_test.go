@@ -40,7 +40,7 @@ func TestLineCommentsInTheConversation(t *testing.T) {
 			t.Errorf("the conversation has no %s", want)
 		}
 	}
-	if reply := regexp.MustCompile(`<details data-file="thread-[^"]+">\s*<summary>`); !reply.MatchString(page) {
+	if reply := regexp.MustCompile(`<details data-key="answer-[^"]+">\s*<summary>`); !reply.MatchString(page) {
 		t.Error("the form for a reply has no name of its own")
 	}
 	if _, changes := alice.get(path + "?tab=changes"); !strings.Contains(changes, `aria-label="Comment on line 4"`) || !strings.Contains(changes, `aria-label="Comment on line 4 before the change"`) {

@@ -15,6 +15,7 @@ import (
 // homeStore is what the first page and the lists of tasks and agents need of the database.
 type homeStore interface {
 	ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.Task, error)
+	CountTasks(ctx context.Context, filter store.TaskFilter) (map[task.State]int, error)
 	ListAgents(ctx context.Context) ([]store.Agent, error)
 	Spent(ctx context.Context, id task.ID, at time.Time) (ofTask, ofDay store.Amount, err error)
 	ListBoardRepositories(ctx context.Context) ([]store.BoardRepository, error)
@@ -40,21 +41,23 @@ func (p *Pages) registerHome(mux *http.ServeMux) {
 
 // homeView is how things stand.
 type homeView struct {
-	needs                                                    []needGroup
-	steered                                                  bool // buttons do something
-	running, waiting, paused, review, doneToday, failedToday []task.Task
-	turns                                                    map[task.ID]Turn
-	agents                                                   []agentRow
-	spent                                                    store.Amount
-	budget                                                   Budget
-	lacks                                                    Lacks // what is not connected yet
-	since                                                    string
+	needs                            []needGroup
+	steered                          bool // buttons do something
+	running, waiting, paused, review []task.Task
+	done                             []task.Task        // today, those that were done last
+	ended                            map[task.State]int // how many have ended today
+	turns                            map[task.ID]Turn
+	agents                           []agentRow
+	spent                            store.Amount
+	budget                           Budget
+	lacks                            Lacks // what is not connected yet
+	since                            string
 }
 
 // idle reports whether nothing has happened today and nothing is to be done, as on the first
 // day.
 func (h *homeView) idle() bool {
-	return len(h.running)+len(h.waiting)+len(h.paused)+len(h.review)+len(h.doneToday)+len(h.failedToday) == 0
+	return len(h.running)+len(h.waiting)+len(h.paused)+len(h.review)+h.ended[task.Done]+h.ended[task.Failed] == 0
 }
 
 func (p *Pages) showHome(r *http.Request, v visit) (templ.Component, error) {
@@ -64,16 +67,18 @@ func (p *Pages) showHome(r *http.Request, v visit) (templ.Component, error) {
 		return nil, err
 	}
 	view := homeView{budget: p.Settings.Budget, since: now.revision, needs: needGroups(v, now.needs), steered: p.Steering != nil}
-	ended, err := p.Store.ListTasks(ctx, store.TaskFilter{
-		States: []task.State{task.Done, task.Failed}, UpdatedSince: v.now.UTC().Truncate(24 * time.Hour), Newest: true, Limit: mostListed,
-	})
-	if err != nil {
+	today := store.TaskFilter{States: []task.State{task.Done, task.Failed}, UpdatedSince: v.now.UTC().Truncate(24 * time.Hour)}
+	if view.ended, err = p.Store.CountTasks(ctx, today); err != nil {
 		return nil, err
 	}
-	for _, one := range append(now.active, ended...) {
+	today.States, today.LastChanged, today.Limit = []task.State{task.Done}, true, homeList
+	if view.done, err = p.Store.ListTasks(ctx, today); err != nil {
+		return nil, err
+	}
+	for _, one := range now.active {
 		view.sort(one)
 	}
-	if err := p.addTurns(ctx, &view); err != nil {
+	if err := p.addTurns(ctx, &view, now.active); err != nil {
 		return nil, err
 	}
 	view.agents = agentRows(v, now.agents, view.running)
@@ -88,8 +93,8 @@ func (p *Pages) showHome(r *http.Request, v visit) (templ.Component, error) {
 
 // addTurns puts the tasks that wait in the order in which they are handed out, with why each
 // waits.
-func (p *Pages) addTurns(ctx context.Context, view *homeView) error {
-	turns, err := p.turns(ctx)
+func (p *Pages) addTurns(ctx context.Context, view *homeView, active []task.Task) error {
+	turns, err := p.turns(ctx, active)
 	if err != nil {
 		return err
 	}
@@ -125,10 +130,6 @@ func (h *homeView) sort(one task.Task) {
 		h.waiting = append(h.waiting, one)
 	case task.Paused:
 		h.paused = append(h.paused, one)
-	case task.Done:
-		h.doneToday = append(h.doneToday, one)
-	case task.Failed:
-		h.failedToday = append(h.failedToday, one)
-	case task.Stopped:
+	case task.Done, task.Failed, task.Stopped:
 	}
 }

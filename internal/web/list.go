@@ -33,7 +33,13 @@ const (
 	searchName = "q"
 	sortName   = "sort"
 	pageName   = "page"
+	// beforeName says before which row a list begins that is too long to be read at once.
+	beforeName = "before"
 )
+
+// mostListed is how many rows a list is made of at most, the newest. The older ones are a list of
+// their own, before the last of them.
+const mostListed = 5000
 
 // readListing reads how a list is looked at. Names are what can narrow it besides the search.
 func readListing(r *http.Request, names ...string) listing {
@@ -59,6 +65,9 @@ func (l listing) search() string { return l.get(searchName) }
 func (l listing) narrowed() bool {
 	return slices.ContainsFunc(append([]string{searchName}, l.names...), l.values.Has)
 }
+
+// filtered reports whether the list is narrowed by something else than a search.
+func (l listing) filtered() bool { return slices.ContainsFunc(l.names, l.values.Has) }
 
 // with is the address of the list with another value of one name, from the first page on.
 func (l listing) with(name, value string) string {
@@ -113,6 +122,9 @@ func (l listing) sortAddress(column string) string {
 // pages is how many pages there are.
 func (l listing) pages() int { return max(1, (l.rows+rowsPerPage-1)/rowsPerPage) }
 
+// onPage is the address of the page that the reader is on.
+func (l listing) onPage() string { return l.pageAddress(l.page) }
+
 // pageAddress is the address of another page.
 func (l listing) pageAddress(page int) string {
 	if page <= 1 {
@@ -155,6 +167,9 @@ func pageOf[T any](l *listing, rows []T) []T {
 // contains reports whether each word of a search is in one of the texts, whatever the case of
 // the letters.
 func contains(search string, texts ...string) bool {
+	if search == "" {
+		return true
+	}
 	text := strings.ToLower(strings.Join(texts, "\n"))
 	for word := range strings.FieldsSeq(strings.ToLower(search)) {
 		if !strings.Contains(text, word) {

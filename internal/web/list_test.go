@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -57,6 +58,63 @@ func TestListOfTasks(t *testing.T) {
 	if _, page := vera.get("/queue?state=all"); !strings.Contains(page, "The run failed: exit status 128") {
 		t.Error("the list does not say what was said about a failure")
 	}
+	_, page := vera.get("/queue?reason=awaiting_answer&state=paused")
+	if !strings.Contains(page, `href="/queue?state=paused" aria-label="Remove the filter `+messages.Reason(task.English, task.ReasonAwaitingAnswer)+`"`) {
+		t.Error("the page does not say that it shows one reason only")
+	}
+	if _, page := vera.get("/queue?q=a&sort=-title&state=failed"); !strings.Contains(page, `data-fold="false"`) {
+		t.Error("the filters are folded although one is set")
+	}
+	if _, page := vera.get("/queue?q=a&sort=-title"); !strings.Contains(page, `data-fold="true"`) {
+		t.Error("the filters are not folded although none is set")
+	}
+}
+
+// Tasks that a list is too long for are in an older part of it.
+func TestOlderTasks(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, withBroker)
+	oldest := h.assignOne(t, 1, "The oldest of all")
+	h.move(t, oldest, task.GaveUp, task.ReasonRunFailed, "")
+	h.multiply(t, oldest, mostListed)
+	vera := h.visitor(t, "vera")
+	_, page := vera.get("/queue?state=failed")
+	older := regexp.MustCompile(`<a href="(/queue\?before=[^"]*)"`).FindStringSubmatch(page)
+	if older == nil || !strings.Contains(page, "Rows 1–50 of 5000") {
+		t.Fatal("the list does not lead to older tasks")
+	}
+	_, page = vera.get(strings.ReplaceAll(older[1], "&amp;", "&"))
+	if got := titles(page); !slices.Equal(got, []string{"The oldest of all"}) {
+		t.Errorf("the older tasks are %q", got)
+	}
+	if !strings.Contains(page, "Older rows only") {
+		t.Error("the page does not say that it has older tasks only")
+	}
+}
+
+// multiply makes newer tasks of a task, which differ in nothing but their items.
+func (h *house) multiply(t testing.TB, one task.Task, count int) {
+	t.Helper()
+	h.execute(t, `SELECT 1`)
+	rows, err := h.raw.QueryContext(t.Context(), `SELECT name FROM pragma_table_info('tasks')`)
+	must(t, err)
+	var names, values []string
+	for rows.Next() {
+		var name string
+		must(t, rows.Scan(&name))
+		names = append(names, name)
+		switch name {
+		case "id":
+			name = `tasks.id || printf('-%06d', n)`
+		case "number":
+			name = "n"
+		}
+		values = append(values, name)
+	}
+	must(t, rows.Err())
+	must(t, rows.Close())
+	h.execute(t, `WITH RECURSIVE numbers (n) AS (SELECT 1000 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
+		INSERT INTO tasks (`+strings.Join(names, ", ")+`) SELECT `+strings.Join(values, ", ")+` FROM tasks, numbers WHERE tasks.id = ?`, 1000+count-1, string(one.ID))
 }
 
 // The numbers of rows are not rounded.
@@ -125,44 +183,6 @@ func BenchmarkLists(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-// Something can be done with several tasks at once. Each is in the audit log by itself, and those
-// with which it cannot be done are counted.
-func TestManyTasksAtOnce(t *testing.T) {
-	t.Parallel()
-	h := newSteeredHouse(t, withBroker)
-	one, two := h.assignOne(t, 1, "One"), h.assignOne(t, 2, "Two")
-	done := h.assignOne(t, 3, "Failed before")
-	h.move(t, done, task.GaveUp, task.ReasonRunFailed, "")
-	form := url.Values{"pick": {string(one.ID), string(two.ID), string(done.ID), "no-such-task"}, "do": {"stop"}, "next": {"/queue?state=all"}}
-	if status, _ := h.visitor(t, "vera").post("/queue/steer", form); status != http.StatusForbidden {
-		t.Errorf("a viewer may stop tasks: %d", status)
-	}
-	alice := h.visitor(t, "alice")
-	status, page := alice.post("/queue/steer", form)
-	if status != http.StatusOK || !strings.Contains(page, "Stop: 2 tasks. Not possible for 2 tasks") {
-		t.Errorf("%d: the page does not say what was done", status)
-	}
-	for _, id := range []task.ID{one.ID, two.ID} {
-		if is, err := h.store.Task(t.Context(), id); err != nil || is.State != task.Stopped {
-			t.Errorf("the task %s is %s: %v", id, is.State, err)
-		}
-	}
-	audit := strings.Join(h.audit(t), "\n")
-	for _, want := range []string{"alice task.stop /tasks/" + string(one.ID) + " done", "alice task.stop /tasks/no-such-task not_found"} {
-		if !strings.Contains(audit, want) {
-			t.Errorf("the audit log does not have %q:\n%s", want, audit)
-		}
-	}
-	for name, wrong := range map[string]url.Values{
-		"unknown":  {"pick": {string(one.ID)}, "do": {"explode"}},
-		"too many": {"pick": slices.Repeat([]string{"x"}, maxPicked+1), "do": {"stop"}},
-	} {
-		if status, _ := alice.post("/queue/steer", wrong); status < 400 || status >= 500 {
-			t.Errorf("%s: %d", name, status)
-		}
 	}
 }
 
@@ -256,14 +276,21 @@ func TestRowsOnAScreen(t *testing.T) {
 	}
 	alice.IsLive()
 	alice.Click(`#rows tbody tr:nth-child(2) input[name="pick"]`)
-	alice.Run("go elsewhere", chromedp.Evaluate(`document.activeElement.blur()`, nil))
 	h.assignOne(t, 99, "Comes later")
 	alice.Sees("#rows", "Comes later")
 	if picked := get[int](alice, `document.querySelectorAll('#rows input[name="pick"]:checked').length`); picked != 1 {
 		t.Errorf("%d rows are picked after the list has changed", picked)
 	}
+	if !get[bool](alice, `document.activeElement.matches('#rows input[name="pick"]:checked')`) {
+		t.Error("the box that was clicked has not the focus any more")
+	}
 	alice.Click(`[data-pick-all]`)
 	if picked := get[int](alice, `document.querySelectorAll('#rows input[name="pick"]:checked').length`); picked != 41 {
 		t.Errorf("%d of 41 rows are picked", picked)
+	}
+	h.assignOne(t, 100, "Comes last")
+	alice.Sees("#rows", "Comes last")
+	if !get[bool](alice, `document.querySelector("[data-pick-all]").indeterminate`) {
+		t.Error("the box in the head does not say that some rows are picked")
 	}
 }

@@ -53,8 +53,9 @@ type Options struct {
 	// Reviews keeps reviews and talks about them; nil means that there are none.
 	Reviews *review.Service
 	// Turns says of each task that waits when it is handed out, and why it waits, in that
-	// order; nil means that nobody knows.
-	Turns func(ctx context.Context) ([]Turn, error)
+	// order; nil means that nobody knows. Active is all tasks that are queued and
+	// running, and maybe others, for who has read them; nil if not.
+	Turns func(ctx context.Context, active []task.Task) ([]Turn, error)
 	// Needs says what waits for a person; nil means that nobody knows.
 	Needs func(ctx context.Context) ([]task.Need, error)
 	// Quiet says whether nobody is to be told anything at a moment; nil means never.

@@ -3,12 +3,8 @@ package web
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/a-h/templ"
 
@@ -16,16 +12,13 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// mostListed is how many tasks a list is made of at most, the newest.
-const mostListed = 5000
-
 // queueView is the tasks, in the order in which they are or were taken unless the reader wants
 // another.
 type queueView struct {
 	listing
 	rows    []queueRow
 	links   []store.SavedLink
-	cut     bool   // there are more tasks than were looked at
+	older   string // the address of the tasks that were not looked at; "" if there are none
 	did     string // what was done with many tasks
 	steered bool   // buttons do something
 	since   string
@@ -49,15 +42,16 @@ const (
 )
 
 func (p *Pages) showQueue(r *http.Request, v visit) (templ.Component, error) {
-	view := queueView{listing: readListing(r, stateName, typeName, repositoryName, reasonName), steered: p.Steering != nil, did: did(r, v)}
-	var err error
-	if view.since, err = p.tasksRevision(r.Context()); err != nil {
+	view := queueView{listing: readListing(r, stateName, typeName, repositoryName, reasonName, beforeName), steered: p.Steering != nil, did: did(r, v)}
+	now, err := p.readTasks(r.Context())
+	if err != nil {
 		return nil, err
 	}
+	view.since = now.revision
 	if view.links, err = p.linksOf(r.Context(), v, view.path); err != nil {
 		return nil, err
 	}
-	rows, err := p.queueRows(r.Context(), v, &view)
+	rows, err := p.queueRows(r.Context(), v, &view, now.active)
 	if err != nil {
 		return nil, err
 	}
@@ -65,14 +59,13 @@ func (p *Pages) showQueue(r *http.Request, v visit) (templ.Component, error) {
 	return queuePage(v, view), nil
 }
 
-// queueRows are the rows of all pages, in order.
-func (p *Pages) queueRows(ctx context.Context, v visit, view *queueView) ([]queueRow, error) {
-	found, err := p.Store.ListTasks(ctx, taskFilter(view.listing))
+// queueRows are the rows of all pages, in order. Active is all tasks that have not ended.
+func (p *Pages) queueRows(ctx context.Context, v visit, view *queueView, active []task.Task) ([]queueRow, error) {
+	found, err := p.listed(ctx, view, active)
 	if err != nil {
 		return nil, err
 	}
-	view.cut = len(found) == mostListed
-	turns, err := p.turns(ctx)
+	turns, err := p.turns(ctx, active)
 	if err != nil {
 		return nil, err
 	}
@@ -95,9 +88,31 @@ func (p *Pages) queueRows(ctx context.Context, v visit, view *queueView) ([]queu
 	return rows, nil
 }
 
+// listed are the tasks of the list, before they are searched. Those that have not ended are known
+// already; of the others no more are read than a list has.
+func (p *Pages) listed(ctx context.Context, view *queueView, active []task.Task) ([]task.Task, error) {
+	filter := taskFilter(view.listing)
+	if len(filter.States) > 0 && !slices.ContainsFunc(filter.States, task.State.Terminal) {
+		return slices.DeleteFunc(slices.Clone(active), func(t task.Task) bool { return !passes(filter, t) }), nil
+	}
+	found, err := p.Store.ListTasks(ctx, filter)
+	if err == nil && len(found) == mostListed {
+		view.older = view.with(beforeName, string(found[len(found)-1].ID))
+	}
+	return found, err
+}
+
+// passes reports whether a task passes what a list of tasks can be narrowed to.
+func passes(filter store.TaskFilter, t task.Task) bool {
+	return slices.Contains(filter.States, t.State) &&
+		(filter.Type == "" || filter.Type == t.Type) &&
+		(filter.Repository == "" || filter.Repository == t.Key.Repository) &&
+		(len(filter.Reasons) == 0 || slices.Contains(filter.Reasons, t.Reason))
+}
+
 // taskFilter is what is read for a list of tasks.
 func taskFilter(l listing) store.TaskFilter {
-	filter := store.TaskFilter{Repository: l.get(repositoryName), Newest: true, Limit: mostListed}
+	filter := store.TaskFilter{Repository: l.get(repositoryName), Before: task.ID(l.get(beforeName)), Newest: true, Limit: mostListed}
 	if kind := task.Type(l.get(typeName)); kind.Valid() {
 		filter.Type = kind
 	}
@@ -123,10 +138,9 @@ var queueColumns = columns[queueRow]{
 	"item": func(a, b queueRow) int {
 		return cmp.Or(cmp.Compare(a.Key.Repo().String(), b.Key.Repo().String()), cmp.Compare(a.Key.Number, b.Key.Number))
 	},
-	"why":      byText(func(row queueRow) string { return row.why.reason }),
-	"agent":    byText(func(row queueRow) string { return cmp.Or(row.Lease.Agent, row.LastAgent) }),
-	"since":    byTime(func(row queueRow) timeOf { return row.UpdatedAt }),
-	"priority": func(a, b queueRow) int { return cmp.Compare(a.Priority, b.Priority) },
+	"why":   byText(func(row queueRow) string { return row.why.reason }),
+	"agent": byText(func(row queueRow) string { return cmp.Or(row.Lease.Agent, row.LastAgent) }),
+	"since": byTime(func(row queueRow) timeOf { return row.UpdatedAt }),
 }
 
 // lastIfZero puts what has no place behind what has one.
@@ -155,67 +169,4 @@ func byTurn(a, b queueRow, at map[task.ID]int) int {
 		}
 	}
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), b.UpdatedAt.Compare(a.UpdatedAt))
-}
-
-// maxPicked is how many rows of a list something is done with at once.
-const maxPicked = 200
-
-// moves are what can be done with many tasks at once.
-func (p *Pages) moves() map[string]func(context.Context, task.ID) error {
-	return map[string]func(context.Context, task.ID) error{
-		"stop": p.Steering.Stop, "pause": p.Steering.Pause, "resume": p.Steering.Resume, "retry": p.Steering.Retry,
-	}
-}
-
-// steerMany does the same with several tasks. Each is in the audit log by itself. Those with
-// which it cannot be done stay as they are, and are counted.
-func (p *Pages) steerMany(w http.ResponseWriter, r *http.Request, v visit) {
-	what := r.PostForm.Get("do")
-	move, known := p.moves()[what]
-	if !known {
-		p.fail(w, r, v, task.Errorf(task.Invalid, "the form does not say what is to be done with the tasks"))
-		return
-	}
-	done, refused := 0, 0
-	for _, id := range r.PostForm["pick"] {
-		err := p.audited(r.Context(), v.user.Login, "task."+what, "/tasks/"+id, func() error { return move(r.Context(), task.ID(id)) })
-		switch task.CodeOf(err) {
-		case "":
-			done++
-		case task.IllegalMove, task.NotFound, task.Conflict, task.Invalid, task.Forbidden:
-			refused++
-		default:
-			p.fail(w, r, v, err)
-			return
-		}
-	}
-	next, err := url.Parse(safeNext(r.PostForm.Get("next")))
-	if err != nil { // it was parsed before
-		next = &url.URL{Path: "/queue"}
-	}
-	query := next.Query()
-	query.Set(didName, fmt.Sprintf("%s-%d-%d", what, done, refused))
-	next.RawQuery = query.Encode()
-	http.Redirect(w, r, next.String(), http.StatusSeeOther)
-}
-
-// didName is where the address says what was done with many tasks.
-const didName = "did"
-
-// did says what was done with many tasks, by the address to which that has led.
-func did(r *http.Request, v visit) string {
-	parts := strings.Split(r.URL.Query().Get(didName), "-")
-	if len(parts) != 3 || !slices.Contains([]string{"stop", "pause", "resume", "retry"}, parts[0]) {
-		return ""
-	}
-	done, failed := strconv.Atoi(parts[1])
-	refused, failedToo := strconv.Atoi(parts[2])
-	if failed != nil || failedToo != nil || done < 0 || refused < 0 {
-		return ""
-	}
-	text := v.t("queue.did", v.t("task."+parts[0]), done)
-	if refused > 0 {
-		text += " " + v.t("queue.refused", refused)
-	}
-	return text
 }

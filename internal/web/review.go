@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,13 +25,11 @@ type reviewStore interface {
 	TaskOf(ctx context.Context, key task.Key, kind task.Type) (task.Task, error)
 }
 
-// reviewsOnPage is how many reviews a page of the list has.
-const reviewsOnPage = 50
-
 func (p *Pages) registerReviews(mux *http.ServeMux) {
 	p.registerNewReview(mux)
 	p.registerTexts(mux)
 	mux.HandleFunc("GET /reviews", p.page(access.Viewer, p.showReviews))
+	mux.HandleFunc("POST /reviews/many", p.signedIn(access.Operator, p.deleteReviews))
 	mux.HandleFunc("GET /reviews/{id}", p.page(access.Viewer, p.showReview))
 	mux.HandleFunc("GET /threads/{id}/context", p.page(access.Viewer, p.showContext))
 	mux.HandleFunc("GET /threads/{id}/messages/{message}/sent", p.page(access.Viewer, p.showSent))
@@ -99,51 +96,6 @@ func (row reviewRow) ofPull() bool { return row.Pull != (task.Key{}) }
 // others reports whether the review belongs to somebody else, who has shared it.
 func (row reviewRow) others(v visit) bool {
 	return !row.ofPull() && row.Owner != v.user.Login
-}
-
-// reviewList is a page of the list.
-type reviewList struct {
-	rows       []reviewRow
-	text, kind string // what is looked for
-	more       bool
-}
-
-// older is where the list goes on.
-func (l reviewList) older() templ.SafeURL {
-	query := url.Values{"before": {l.rows[len(l.rows)-1].ID}}
-	for name, value := range map[string]string{"q": l.text, "type": l.kind} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	return templ.SafeURL("/reviews?" + query.Encode())
-}
-
-// searched is a text from an address as it can be looked for: no database takes every
-// sequence of bytes, or a pattern of any length.
-func searched(text string) string {
-	const longest = 200
-	text = strings.ReplaceAll(strings.ToValidUTF8(text, ""), "\x00", "")
-	return strings.TrimSpace(textfmt.Shorten(text, longest))
-}
-
-func (p *Pages) showReviews(r *http.Request, v visit) (templ.Component, error) {
-	query := r.URL.Query()
-	list := reviewList{text: searched(query.Get("q")), kind: query.Get("type")}
-	found, err := p.Store.ListReviews(r.Context(), store.ReviewFilter{
-		Reader: v.user.Login, Pulls: true, Newest: true, Brief: true, Kind: list.kind, Text: list.text,
-		Before: searched(query.Get("before")), Limit: reviewsOnPage + 1,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if list.more = len(found) > reviewsOnPage; list.more {
-		found = found[:reviewsOnPage]
-	}
-	for _, one := range found {
-		list.rows = append(list.rows, reviewRow{p.Reviews.Current(one), firstLine(one.Title)})
-	}
-	return reviewsPage(v, list), nil
 }
 
 // reviewView is a review with what was said about it.

@@ -19,12 +19,6 @@ type settingsStore interface {
 	ListAudit(ctx context.Context, before string, limit int) ([]store.AuditEntry, error)
 }
 
-// auditPart is how many entries of the audit log are searched at once.
-const auditPart = 5000
-
-// beforeName is where in the address it says before which entry of the audit log is searched.
-const beforeName = "before"
-
 // auditView is entries of the audit log.
 type auditView struct {
 	listing
@@ -43,11 +37,11 @@ var auditColumns = columns[store.AuditEntry]{
 
 func (p *Pages) showAudit(r *http.Request, v visit) (templ.Component, error) {
 	view := auditView{listing: readListing(r, beforeName)}
-	found, err := p.Store.ListAudit(r.Context(), view.get(beforeName), auditPart)
+	found, err := p.Store.ListAudit(r.Context(), view.get(beforeName), mostListed)
 	if err != nil {
 		return nil, err
 	}
-	if len(found) == auditPart {
+	if len(found) == mostListed {
 		view.older = view.with(beforeName, found[len(found)-1].ID)
 	}
 	found = slices.DeleteFunc(found, func(entry store.AuditEntry) bool {
@@ -111,6 +105,11 @@ func (p *Pages) registerSettings(mux *http.ServeMux) {
 	mux.HandleFunc("GET /settings/people", p.page(access.Admin, p.showPeople))
 	mux.HandleFunc("GET /settings/audit", p.page(access.Admin, p.showAudit))
 	mux.HandleFunc("POST /settings/tokens", p.signedIn(access.Admin, p.createToken))
+	mux.HandleFunc("POST /settings/tokens/many", p.signedIn(access.Admin, func(w http.ResponseWriter, r *http.Request, v visit) {
+		p.many(w, r, v, manyAction{name: "token", path: "/settings/tokens id=", do: map[string]func(context.Context, visit, string) error{
+			"revoke": func(ctx context.Context, _ visit, id string) error { return p.Store.RevokeToken(ctx, id, p.Now()) },
+		}})
+	}))
 	on := func(path, name string, do func(r *http.Request, v visit) error, noted ...string) {
 		back := path[:strings.LastIndex(path, "/")]
 		mux.HandleFunc("POST "+path, p.act(action{name: name, role: access.Admin, noted: noted, do: func(r *http.Request, v visit) (string, error) {
@@ -156,6 +155,7 @@ type settingsView struct {
 	tokens  []store.Token // of the page
 	revoked int           // tokens that are out of sight
 	links   []store.SavedLink
+	did     string // what was done with many tokens
 	forges  []ForgeHealth
 	budget  Budget
 	spent   store.Amount
@@ -180,7 +180,7 @@ func (s *settingsView) showTokens(tokens []store.Token) {
 	shown := make([]store.Token, 0, len(tokens))
 	for _, token := range tokens {
 		switch {
-		case !contains(s.listing.search(), token.Name, token.Role):
+		case !contains(s.listing.search(), token.Name, token.Person, token.Role):
 		case token.RevokedAt.IsZero() || all:
 			shown = append(shown, token)
 		default:
@@ -193,7 +193,7 @@ func (s *settingsView) showTokens(tokens []store.Token) {
 
 func (p *Pages) readSettings(r *http.Request, v visit) (view settingsView, err error) {
 	ctx := r.Context()
-	view.budget, view.listing = p.Settings.Budget, readListing(r, tokensName)
+	view.budget, view.listing, view.did = p.Settings.Budget, readListing(r, tokensName), did(r, v)
 	view.listing.path = "/settings" // also of the answer to a form
 	if p.Settings.Forges != nil {
 		if view.forges, err = p.Settings.Forges(ctx); err != nil {
@@ -263,7 +263,33 @@ func (p *Pages) newToken(ctx context.Context, role access.Role, name, person str
 	return tokens.CreateFor(ctx, role, name, user)
 }
 
+// peopleView is the users.
+type peopleView struct {
+	listing
+	users []store.User // of the page
+	links []store.SavedLink
+}
+
+// personColumns are the columns by which users can be put in order.
+var personColumns = columns[store.User]{
+	"login": byText(func(user store.User) string { return user.Login }),
+	"role":  byText(func(user store.User) string { return user.Role }),
+}
+
+// personOrders are the orders that the list of users offers.
+var personOrders = []string{"login", "-login", "role"}
+
 func (p *Pages) showPeople(r *http.Request, v visit) (templ.Component, error) {
+	view := peopleView{listing: readListing(r)}
 	users, err := p.Store.ListUsers(r.Context())
-	return peoplePage(v, users), err
+	if err != nil {
+		return nil, err
+	}
+	users = slices.DeleteFunc(users, func(user store.User) bool {
+		return !contains(view.search(), user.Login, user.Role, v.t("role."+user.Role))
+	})
+	inOrder(view.listing, users, personColumns)
+	view.users = pageOf(&view.listing, users)
+	view.links, err = p.linksOf(r.Context(), v, view.path)
+	return peoplePage(v, view), err
 }

@@ -55,12 +55,10 @@ func (p *Pages) registerTasks(mux *http.ServeMux) {
 		return
 	}
 	mux.HandleFunc("POST /tasks/{id}/approve", p.act(action{name: "task.approve", role: access.Operator, noted: []string{"plan"}, do: p.approvePlan}))
-	for name, move := range map[string]func(context.Context, task.ID) error{
-		"stop": p.Steering.Stop, "pause": p.Steering.Pause, "resume": p.Steering.Resume, "retry": p.Steering.Retry,
-	} {
+	for name, move := range p.moves() {
 		mux.HandleFunc("POST /tasks/{id}/"+name, p.act(action{name: "task." + name, role: access.Operator,
-			do: func(r *http.Request, _ visit) (string, error) {
-				return "/tasks/" + r.PathValue("id"), move(r.Context(), task.ID(r.PathValue("id")))
+			do: func(r *http.Request, v visit) (string, error) {
+				return "/tasks/" + r.PathValue("id"), move(r.Context(), v, task.ID(r.PathValue("id")))
 			}}))
 	}
 }

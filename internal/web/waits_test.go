@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"html"
 	"regexp"
 	"strings"
@@ -22,7 +23,7 @@ func withBroker(o *Options) {
 	database, _ := o.Store.(store.Store) // newHouse puts it there
 	needs := &broker.Needs{Store: database, Now: o.Now, Day: store.Amount{Tokens: 1000}}
 	o.Needs = needs.List
-	o.Turns = func(ctx context.Context) ([]Turn, error) {
+	o.Turns = func(ctx context.Context, _ []task.Task) ([]Turn, error) {
 		found, err := broker.Turns(ctx, database, broker.Limits{}, o.Now())
 		var turns []Turn
 		for _, one := range found {
@@ -214,7 +215,56 @@ func TestTaskPageSaysWhyItWaits(t *testing.T) {
 	_, err := access.Tokens{Store: h.store, Now: time.Now}.Create(t.Context(), access.Agent, "mill")
 	must(t, err)
 	says("All agents are busy")
-	_, err = h.store.PauseAll(t.Context(), store.GeneralPause{Source: "operator", At: time.Now()})
+	_, err = h.store.PauseAll(t.Context(), store.GeneralPause{Source: "operator", By: "carol", At: time.Now()})
 	must(t, err)
-	says("Everything is paused by an operator")
+	_, err = h.store.PauseAll(t.Context(), store.GeneralPause{Source: "the file pause", At: time.Now().Add(time.Second)})
+	must(t, err)
+	says("Everything is paused by carol and the file pause")
+	if _, home := h.visitor(t, "vera").get("/"); !strings.Contains(home, "Everything is paused by carol") {
+		t.Error("the first page does not say who paused everything")
+	}
+}
+
+// A queued task that waits for nothing but a time says so, and a reason is said once.
+func TestTaskPageSaysUntilWhen(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, withBroker)
+	key := task.Key{Forge: task.Gitea, Repository: "team/app", Kind: task.Issue, Number: 3}
+	later, _, err := h.store.Assign(t.Context(), store.NewTask{Key: key, Type: task.Development, Title: "Later", Reason: task.ReasonAssigned, ReadyAt: time.Now().Add(time.Hour)}, nil)
+	must(t, err)
+	vera := h.visitor(t, "vera")
+	if _, page := vera.get("/tasks/" + string(later.ID)); !strings.Contains(page, messages.Reason(task.English, task.ReasonNotReady)) || !strings.Contains(page, "Tried again at") {
+		t.Error("the page does not say until when the task waits")
+	}
+	failed := h.assignOne(t, 4, "Fails")
+	h.move(t, failed, task.GaveUp, task.ReasonRejectedByForge, "remote: no")
+	_, page := vera.get("/tasks/" + string(failed.ID))
+	_, head, _ := strings.Cut(page, `id="task-head"`)
+	head, _, _ = strings.Cut(head, `id="question"`)
+	if count := strings.Count(head, messages.Reason(task.English, task.ReasonRejectedByForge)); count != 1 {
+		t.Errorf("the head says the reason %d times", count)
+	}
+}
+
+// The first page counts what has ended today, and shows what ended last.
+func TestHomeCountsWhatHasEnded(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, withBroker)
+	old := h.runningTask(t, 1, "Assigned long ago")
+	for i := range int64(homeList + 1) {
+		h.move(t, h.runningTask(t, i+10, fmt.Sprint("Done ", i)), task.Finished, task.ReasonCompleted, "")
+	}
+	h.move(t, old, task.Finished, task.ReasonCompleted, "")
+	h.move(t, h.assignOne(t, 99, "Fails"), task.GaveUp, task.ReasonRunFailed, "")
+	_, page := h.visitor(t, "vera").get("/")
+	for _, want := range []string{
+		`href="/queue?state=done"><strong>10</strong>`, `href="/queue?state=failed"><strong>1</strong>`, ">Assigned long ago</a>", ">Done 8</a>", "and 2 more",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the first page does not say %q", want)
+		}
+	}
+	if strings.Contains(page, ">Done 0</a>") {
+		t.Error("the first page shows what ended first")
+	}
 }

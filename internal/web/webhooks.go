@@ -2,16 +2,15 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/a-h/templ"
 
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
-
-// webhookPage is how many repositories a page of webhooks shows.
-const webhookPage = 50
 
 // WebhookRepository is what is known of the webhooks of a repository, and how often its
 // items are read.
@@ -62,27 +61,57 @@ func webhookBadge(state string) string {
 	}
 }
 
-// webhooksView is one page of repositories. Next is where the following one begins.
+// webhooksView is one page of repositories.
 type webhooksView struct {
-	repositories []WebhookRepository
-	next         string
+	listing
+	repositories []WebhookRepository // of the page
+	links        []store.SavedLink
+}
+
+// webhookStates are what the list can be narrowed to: repositories with an event in that state.
+var webhookStates = []string{"trusted", "missed", "lapsed", "none"}
+
+// webhookColumns are the columns by which the repositories can be put in order.
+var webhookColumns = columns[WebhookRepository]{
+	"repository": byText(WebhookRepository.address),
+	"last":       byTime(WebhookRepository.last),
+}
+
+// webhookOrders are the orders that the list offers.
+var webhookOrders = []string{"repository", "-last"}
+
+// last is when a webhook of the repository came last.
+func (r WebhookRepository) last() (at time.Time) {
+	for _, event := range r.Events {
+		if event.LastAt.After(at) {
+			at = event.LastAt
+		}
+	}
+	return at
+}
+
+// has reports whether an event of the repository is in a state; any has none.
+func (r WebhookRepository) has(state string) bool {
+	return state == "" || slices.ContainsFunc(r.Events, func(event WebhookEvent) bool { return event.State == state })
 }
 
 func (p *Pages) showWebhooks(r *http.Request, v visit) (templ.Component, error) {
-	var view webhooksView
-	if p.Settings.Webhooks == nil {
-		return webhooksPage(v, view), nil
-	}
-	all, err := p.Settings.Webhooks(r.Context())
-	if from := r.URL.Query().Get("from"); from != "" {
-		for len(all) > 0 && all[0].address() != from {
-			all = all[1:]
+	view := webhooksView{listing: readListing(r, stateName)}
+	var all []WebhookRepository
+	var err error
+	if p.Settings.Webhooks != nil {
+		if all, err = p.Settings.Webhooks(r.Context()); err != nil {
+			return nil, err
 		}
 	}
-	if len(all) > webhookPage {
-		view.next = all[webhookPage].address()
-		all = all[:webhookPage]
+	found := make([]WebhookRepository, 0, len(all))
+	for _, one := range all {
+		if one.has(view.get(stateName)) && contains(view.search(), one.address()) {
+			found = append(found, one)
+		}
 	}
-	view.repositories = all
+	inOrder(view.listing, found, webhookColumns)
+	view.repositories = pageOf(&view.listing, found)
+	view.links, err = p.linksOf(r.Context(), v, view.path)
 	return webhooksPage(v, view), err
 }

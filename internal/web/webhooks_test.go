@@ -23,7 +23,7 @@ func TestWebhooksPage(t *testing.T) {
 			{Name: "issue_label", Title: "Issue Labeled", State: "none", Every: 30 * time.Second},
 		},
 	}}
-	for i := range webhookPage {
+	for i := range rowsPerPage {
 		repositories = append(repositories, WebhookRepository{Forge: task.Gitea, Name: fmt.Sprintf("team/number-%02d", i)})
 	}
 	h := newHouse(t, func(o *Options) {
@@ -52,7 +52,16 @@ func TestWebhooksPage(t *testing.T) {
 			t.Errorf("%s: all repositories are on one page", language)
 		}
 	}
-	if _, page := vera.get("/settings/webhooks?from=gitea%3Ateam%2Fnumber-49"); !strings.Contains(page, "<h2>gitea:team/number-49") || strings.Contains(page, "number-48") {
+	if _, page := vera.get("/settings/webhooks?page=2"); !strings.Contains(page, "<h2>gitea:team/number-49") || strings.Contains(page, "number-48") {
 		t.Error("the next page does not begin where the last one ended")
+	}
+	for path, want := range map[string]string{
+		"?q=NUMBER-07": "team/number-07", "?state=missed": "team/&lt;app&gt;", "?sort=-last": "team/&lt;app&gt;", "?q=none-such": "",
+	} {
+		_, page := vera.get("/settings/webhooks" + path)
+		_, first, _ := strings.Cut(page, "<h2>gitea:")
+		if !strings.HasPrefix(first, want) || want == "" && first != "" {
+			t.Errorf("%s begins with %.40q", path, first)
+		}
 	}
 }

@@ -17,15 +17,18 @@ type Turn struct {
 	Place  int
 	Reason task.Reason
 	By     string
+	Pauses []string
 	Detail string
 	Until  time.Time
 }
 
-func (p *Pages) turns(ctx context.Context) ([]Turn, error) {
+// turns are the turns of all tasks that wait. Active is all tasks that are queued and running, and
+// maybe others; nil if they have to be read.
+func (p *Pages) turns(ctx context.Context, active []task.Task) ([]Turn, error) {
 	if p.Turns == nil {
 		return nil, nil
 	}
-	return p.Turns(ctx)
+	return p.Turns(ctx, active)
 }
 
 // byTask finds the turn of a task.
@@ -45,7 +48,8 @@ type explanation struct {
 	detail string      // a text of others
 	fix    string
 	until  time.Time
-	place  int // in the queue
+	place  int  // in the queue
+	waits  bool // in the queue, and it is known why
 }
 
 // explain says why a task is in its state.
@@ -53,7 +57,7 @@ func (p *Pages) explain(ctx context.Context, v visit, t task.Task) (explanation,
 	if t.State != task.Queued {
 		return explanationOf(v, t, Turn{}), nil
 	}
-	turns, err := p.turns(ctx)
+	turns, err := p.turns(ctx, nil)
 	return explanationOf(v, t, byTask(turns)[t.ID]), err
 }
 
@@ -70,11 +74,11 @@ func explanationOf(v visit, t task.Task, turn Turn) explanation {
 			return why
 		}
 		why = explanation{
-			code: turn.Reason, reason: v.reasonOrCode(turn.Reason), by: turn.By, detail: turn.Detail, until: turn.Until, place: turn.Place,
+			code: turn.Reason, reason: v.reasonOrCode(turn.Reason), by: turn.By, detail: turn.Detail, until: turn.Until, place: turn.Place, waits: true,
 			fix: messages.Fix(v.language, turn.Reason),
 		}
 		if turn.Reason == task.ReasonAllPaused {
-			why.reason, why.by = v.t("needs.paused", messages.PausedBy(v.language, turn.By)), ""
+			why.reason = v.t("needs.paused", messages.PausedBy(v.language, turn.Pauses...))
 		}
 		return why
 	case task.Paused, task.Failed, task.Stopped:
@@ -84,6 +88,11 @@ func explanationOf(v visit, t task.Task, turn Turn) explanation {
 	}
 	why.fix = cmp.Or(t.Hint, messages.Fix(v.language, t.Reason))
 	return why
+}
+
+// shown reports whether there is more to say than the reason alone.
+func (e explanation) shown() bool {
+	return e.detail != "" || e.fix != "" || e.waits
 }
 
 // short is the explanation in one line.

@@ -33,7 +33,7 @@ func whyTask(v visit, why explanation) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if why.detail != "" || why.fix != "" || why.place > 0 || why.by != "" {
+		if why.shown() {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"why\" id=\"why\"><p><strong>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -18,6 +18,7 @@ import (
 // Pause is a wish that everything be paused.
 type Pause struct {
 	Source string    `json:"source" doc:"Who wants it: operator, or a file on a server"`
+	By     string    `json:"by,omitempty" doc:"The person who wanted it, if it was one"`
 	Since  time.Time `json:"since"`
 }
 

@@ -81,16 +81,20 @@ func DayBudget(c config.Config) store.Amount {
 }
 
 // turns says in which order tasks are handed out and why they wait, for the pages.
-func (d *dispatch) turns(ctx context.Context) ([]web.Turn, error) {
-	found, err := d.Turns(ctx)
+func (d *dispatch) turns(ctx context.Context, active []task.Task) ([]web.Turn, error) {
+	turns := d.Turns
+	if active != nil {
+		turns = func(ctx context.Context) ([]broker.Turn, error) { return d.TurnsOf(ctx, active) }
+	}
+	found, err := turns(ctx)
 	if err != nil {
 		return nil, err
 	}
-	turns := make([]web.Turn, 0, len(found))
+	shown := make([]web.Turn, 0, len(found))
 	for _, one := range found {
-		turns = append(turns, web.Turn(one))
+		shown = append(shown, web.Turn(one))
 	}
-	return turns, nil
+	return shown, nil
 }
 
 // steering is what people do with tasks on the pages: what operators do over the

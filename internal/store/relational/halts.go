@@ -137,9 +137,12 @@ func (s *Store) PauseAll(ctx context.Context, pause store.GeneralPause) (first b
 	if err := requireName("source of a pause", pause.Source); err != nil {
 		return false, err
 	}
+	if err := checkName("person who pauses", pause.By); err != nil {
+		return false, err
+	}
 	err = s.write(ctx, func(q session) error {
-		added, err := q.exec(ctx, `INSERT INTO general_pauses (source, at) VALUES (?, ?)
-			ON CONFLICT (source) DO NOTHING`, pause.Source, made(pause.At).UnixMicro())
+		added, err := q.exec(ctx, `INSERT INTO general_pauses (source, wanted_by, at) VALUES (?, ?, ?)
+			ON CONFLICT (source) DO NOTHING`, pause.Source, pause.By, made(pause.At).UnixMicro())
 		if first = added > 0; first {
 			q.notify(store.WaitsChanged, "")
 		}
@@ -162,7 +165,7 @@ func (s *Store) ResumeAll(ctx context.Context, source string) (bool, error) {
 // GeneralPauses implements store.Halts.
 func (s *Store) GeneralPauses(ctx context.Context) ([]store.GeneralPause, error) {
 	return all(ctx, s, func(r row) (p store.GeneralPause, err error) {
-		err = r.Scan(&p.Source, micros{&p.At})
+		err = r.Scan(&p.Source, &p.By, micros{&p.At})
 		return p, err
-	}, `SELECT source, at FROM general_pauses ORDER BY at, source`)
+	}, `SELECT source, wanted_by, at FROM general_pauses ORDER BY at, source`)
 }

@@ -300,7 +300,41 @@ func (s *Store) ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.
 	if err := checkLimit(filter.Limit); err != nil {
 		return nil, err
 	}
-	var where conditions
+	where := taskConditions(filter)
+	order := ` ORDER BY id`
+	switch {
+	case filter.LastChanged:
+		order = ` ORDER BY updated_at DESC, id DESC`
+	case filter.Newest:
+		order += ` DESC`
+	}
+	query, args := limited(`SELECT `+taskColumns+` FROM tasks`+where.text()+order, where.args, filter.Limit)
+	return all(ctx, s, scanTask, query, args...)
+}
+
+// CountTasks implements store.Tasks.
+func (s *Store) CountTasks(ctx context.Context, filter store.TaskFilter) (map[task.State]int, error) {
+	type counted struct {
+		state task.State
+		tasks int
+	}
+	where := taskConditions(filter)
+	found, err := all(ctx, s, func(r row) (one counted, err error) {
+		err = r.Scan(&one.state, &one.tasks)
+		return one, err
+	}, `SELECT state, COUNT(*) FROM tasks`+where.text()+` GROUP BY state`, where.args...)
+	if err != nil {
+		return nil, err
+	}
+	counts := make(map[task.State]int, len(found))
+	for _, one := range found {
+		counts[one.state] = one.tasks
+	}
+	return counts, nil
+}
+
+// taskConditions asks for the tasks that pass a filter.
+func taskConditions(filter store.TaskFilter) (where conditions) {
 	if len(filter.States) > 0 {
 		where.add(`state IN (`+listOf(len(filter.States))+`)`, arguments(filter.States)...)
 	}
@@ -322,19 +356,14 @@ func (s *Store) ListTasks(ctx context.Context, filter store.TaskFilter) ([]task.
 	if filter.After != "" {
 		where.add(`id > ?`, string(filter.After))
 	}
+	if filter.Before != "" {
+		where.add(`id < ?`, string(filter.Before))
+	}
 	if !filter.UpdatedSince.IsZero() {
 		where.add(`updated_at >= ?`, filter.UpdatedSince.UnixMicro())
 	}
 	where.addNames(filter)
-	order := ` ORDER BY id`
-	switch {
-	case filter.LastChanged:
-		order = ` ORDER BY updated_at DESC, id DESC`
-	case filter.Newest:
-		order += ` DESC`
-	}
-	query, args := limited(`SELECT `+taskColumns+` FROM tasks`+where.text()+order, where.args, filter.Limit)
-	return all(ctx, s, scanTask, query, args...)
+	return where
 }
 
 // addNames asks for tasks by how people name them.

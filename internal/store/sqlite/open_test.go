@@ -378,6 +378,7 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 	raw(t, path, `ALTER TABLE tasks DROP COLUMN detail`)
 	raw(t, path, `ALTER TABLE tasks DROP COLUMN hint`)
 	raw(t, path, `DROP TABLE saved_links`)
+	raw(t, path, `ALTER TABLE general_pauses DROP COLUMN wanted_by`)
 	raw(t, path, `DROP TABLE machine_users`)
 	raw(t, path, `DROP TABLE review_shares`)
 	raw(t, path, `DROP TABLE expected_users`)

@@ -103,6 +103,7 @@ func findLiterally(t *testing.T, s store.Store) {
 		{store.TaskFilter{Newest: true}, []task.ID{b.ID, a.ID}},
 		{store.TaskFilter{Newest: true, Limit: 1}, []task.ID{b.ID}},
 		{store.TaskFilter{LastChanged: true}, []task.ID{b.ID, a.ID}},
+		{store.TaskFilter{Newest: true, Before: b.ID}, []task.ID{a.ID}},
 		{store.TaskFilter{Number: 2}, []task.ID{b.ID}},
 		{store.TaskFilter{Repositories: []string{"TEAM/a_b", "none/such"}}, []task.ID{a.ID}},
 		{store.TaskFilter{Repositories: []string{"' OR 1=1 --"}}, nil},

@@ -221,10 +221,10 @@ func haltTogether(t *testing.T, s store.Store) {
 
 func generalPause(t *testing.T, s store.Store) {
 	x := assigned(t, s)
-	equal(t, got[bool](t)(s.PauseAll(t.Context(), store.GeneralPause{Source: "operator", At: noon})), true)
+	equal(t, got[bool](t)(s.PauseAll(t.Context(), store.GeneralPause{Source: "operator", By: "alice", At: noon})), true)
 	equal(t, got[bool](t)(s.PauseAll(t.Context(), store.GeneralPause{Source: "operator", At: noon.Add(1)})), false)
 	equal(t, got[bool](t)(s.PauseAll(t.Context(), store.GeneralPause{Source: "file", At: noon.Add(time.Second)})), true)
-	equal(t, got[[]store.GeneralPause](t)(s.GeneralPauses(t.Context())), []store.GeneralPause{{Source: "operator", At: noon}, {Source: "file", At: noon.Add(time.Second)}})
+	equal(t, got[[]store.GeneralPause](t)(s.GeneralPauses(t.Context())), []store.GeneralPause{{Source: "operator", By: "alice", At: noon}, {Source: "file", At: noon.Add(time.Second)}})
 	wantNothing := func() {
 		t.Helper()
 		equal(t, len(got[[]task.Task](t)(s.Candidates(t.Context(), noon, 0))), 0)

@@ -343,6 +343,13 @@ func listTasks(t *testing.T, s store.Store) {
 		{store.TaskFilter{Repository: "' OR 1=1 --"}, nil},
 	} {
 		equal(t, ids(got[[]task.Task](t)(s.ListTasks(t.Context(), test.filter))), test.want)
+		if test.filter.Limit == 0 {
+			total := 0
+			for _, count := range got[map[task.State]int](t)(s.CountTasks(t.Context(), test.filter)) {
+				total += count
+			}
+			equal(t, total, len(test.want))
+		}
 	}
 	_, err = s.ListTasks(t.Context(), store.TaskFilter{Limit: -1})
 	wantCode(t, err, task.Invalid)

@@ -1,5 +1,9 @@
 // Makes pages live. Everything works without it, but for what happens by itself.
 
+// What the server has sent of each part of the page, before anything here changes it.
+const sent = new Map();
+for (const part of document.querySelectorAll("[data-part]")) sent.set(part.id, part.outerHTML);
+
 // Times are shown in the zone of the reader; recent ones as people say them, with the exact one as
 // their title.
 const language = document.documentElement.lang;
@@ -75,13 +79,13 @@ function listen(path, since, events) {
   open();
 }
 
-// Parts of a page are replaced when they differ from what the server sent last.
-// One in which the reader is typing is left alone.
-const sent = new Map();
+// Parts of a page are replaced when they differ from what the server sent last. One in which the
+// reader has typed something, or is about to, is left alone until that is over.
 const merges = new Map(); // functions that bring a part up to date in another way, by its id
-for (const part of document.querySelectorAll("[data-part]")) sent.set(part.id, part.outerHTML);
 let asking = null;
+let asked = null; // the address
 async function refresh(address) {
+  asked = address;
   if (asking) return void (asking.again = true);
   const mine = (asking = { again: false });
   try {
@@ -107,47 +111,127 @@ function release() {
   held = null;
   replaceParts(html);
 }
+const skipped = new Set(); // the ids of the parts that were left alone
 function replaceParts(html) {
   if (pressed) return void (held = html);
   const page = new DOMParser().parseFromString(html, "text/html");
   for (const fresh of page.querySelectorAll("[data-part]")) {
     const stale = document.getElementById(fresh.id);
     const text = fresh.outerHTML;
-    if (!stale || sent.get(fresh.id) === text || busy(stale)) continue;
-    sent.set(fresh.id, text);
-    const merge = merges.get(fresh.id);
-    if (merge) {
-      merge(stale, fresh);
+    skipped.delete(fresh.id);
+    if (!stale || sent.get(fresh.id) === text) continue;
+    if (busy(stale)) {
+      skipped.add(fresh.id);
       continue;
     }
-    keepOpen(stale, fresh);
-    stale.replaceWith(fresh);
-    localTimes(fresh);
+    sent.set(fresh.id, text);
+    const merge = merges.get(fresh.id);
+    if (merge) merge(stale, fresh);
+    else replacePart(stale, fresh);
   }
 }
-// What the reader has opened stays open, and what is picked stays picked.
-function keepOpen(stale, fresh) {
-  const title = (details) => details.dataset.file ?? details.querySelector(":scope > summary")?.textContent.trim();
-  const open = new Set([...stale.querySelectorAll("details[open]:not(.menu, .confirm)")].map(title));
-  for (const details of fresh.querySelectorAll("details")) {
-    if (open.has(title(details))) details.open = true;
+function replacePart(stale, fresh) {
+  const { scrollLeft, scrollTop } = stale;
+  const focused = stale.contains(document.activeElement) ? document.activeElement : null;
+  const next = focused && (focused === stale ? fresh : sameIn(fresh, focused, stale));
+  keepOpen(stale, fresh);
+  stale.replaceWith(fresh);
+  fresh.scrollLeft = scrollLeft;
+  fresh.scrollTop = scrollTop;
+  next?.focus({ preventScroll: true });
+  showPicked(document);
+  localTimes(fresh);
+}
+// What was left alone is brought up to date when the reader has gone elsewhere.
+for (const name of ["focusout", "change", "reset", "toggle"]) document.addEventListener(name, () => setTimeout(catchUp), true);
+function catchUp() {
+  for (const id of skipped) {
+    const part = document.getElementById(id);
+    if (part && busy(part)) continue;
+    skipped.delete(id);
+    refresh(asked);
   }
-  const picked = new Set([...stale.querySelectorAll('input[name="pick"]:checked')].map((box) => box.value));
-  for (const box of fresh.querySelectorAll('input[name="pick"]')) box.checked = picked.has(box.value);
 }
-// Filters of lists are folded on phones.
-if (matchMedia("(max-width: 45rem)").matches) {
-  for (const fold of document.querySelectorAll('[data-fold="true"]')) fold.open = false;
-}
-// A box in the head of a list picks all rows of the page.
-document.addEventListener("change", (event) => {
-  if (!event.target.matches("[data-pick-all]")) return;
-  for (const box of document.querySelectorAll('input[name="pick"]')) box.checked = event.target.checked;
-});
+// busy reports whether the reader is at something in a part that must not be taken away: a field
+// that has the focus, a question that is open, or a field that has another value than at first,
+// with the focus or without. A picked row is no reason: picks are kept.
 function busy(part) {
   const active = document.activeElement;
-  return part.contains(active) && (active.matches("input, textarea, select") || part.querySelector(".confirm[open]"));
+  if (part.contains(active) && (active.matches("input:not([type=checkbox], [type=radio]), textarea, select") || part.querySelector(".confirm[open]"))) return true;
+  return [...part.querySelectorAll("input, textarea, select")].some(edited);
 }
+function edited(field) {
+  if (field.matches("[name=pick], [data-pick-all], [type=hidden]")) return false;
+  if (field.matches("select")) {
+    const first = [...field.options].findIndex((option) => option.defaultSelected);
+    return field.selectedIndex !== Math.max(first, 0);
+  }
+  if (field.matches("[type=checkbox], [type=radio]")) return field.checked !== field.defaultChecked;
+  if (field.matches("[type=file]")) return field.files.length > 0;
+  return field.value !== field.defaultValue;
+}
+
+// What the reader has opened or closed stays so, and what is picked stays picked.
+const openAtFirst = new WeakSet(document.querySelectorAll("details[open]"));
+function keepOpen(stale, fresh) {
+  const now = new Map();
+  for (const details of stale.querySelectorAll("details:not(.menu, .confirm)")) {
+    if (details.open !== openAtFirst.has(details)) now.set(keyOf(details, stale), details.open);
+  }
+  for (const details of fresh.querySelectorAll("details:not(.menu, .confirm)")) {
+    if (details.open) openAtFirst.add(details);
+    details.open = now.get(keyOf(details, fresh)) ?? details.open;
+  }
+  const picked = new Set([...stale.querySelectorAll("input[name=pick]:checked")].map((box) => box.value));
+  for (const box of fresh.querySelectorAll("input[name=pick]")) box.checked = picked.has(box.value);
+}
+// keyOf tells an element that can be opened from all others of its part, whatever its title: by
+// its own name, or by its place in the nearest element around it that has an id.
+function keyOf(details, part) {
+  const name = details.dataset.key ?? details.dataset.file ?? details.id;
+  if (name) return name;
+  const around = details.parentElement.closest("[id]") ?? part;
+  return `${around.id}/${[...around.querySelectorAll("details")].indexOf(details)}`;
+}
+// sameIn finds in a new part what had the focus in the old one.
+function sameIn(fresh, was, stale) {
+  if (was.id) return fresh.querySelector(`#${CSS.escape(was.id)}`);
+  if (was.matches("summary")) {
+    const key = keyOf(was.parentElement, stale);
+    return [...fresh.querySelectorAll("details")].find((details) => keyOf(details, fresh) === key)?.querySelector(":scope > summary");
+  }
+  const marks = (one) => ["name", "value", "href", "form", "data-pick-all"].map((name) => one.getAttribute(name)).join("\n") + one.closest("form")?.getAttribute("action");
+  return [...fresh.querySelectorAll(was.localName)].find((one) => marks(one) === marks(was));
+}
+
+// Filters of lists are folded on narrow screens, and never on wide ones, where nothing unfolds them.
+const narrow = matchMedia("(max-width: 45rem)");
+function fold() {
+  for (const one of document.querySelectorAll("[data-fold]")) one.open = !narrow.matches || one.dataset.fold === "false";
+}
+narrow.addEventListener("change", fold);
+fold();
+
+// Enter in a box of a list presses the first button of its form, which does nothing.
+document.addEventListener("submit", (event) => {
+  if (event.submitter?.matches("[data-nothing]")) event.preventDefault();
+});
+
+// A box in the head of a list picks all rows of the page, and shows whether all are picked.
+function showPicked(root) {
+  const boxes = [...root.querySelectorAll("input[name=pick]")];
+  for (const all of root.querySelectorAll("[data-pick-all]")) {
+    all.checked = boxes.length > 0 && boxes.every((box) => box.checked);
+    all.indeterminate = !all.checked && boxes.some((box) => box.checked);
+  }
+}
+document.addEventListener("change", (event) => {
+  if (event.target.matches("[data-pick-all]")) {
+    for (const box of document.querySelectorAll("input[name=pick]")) box.checked = event.target.checked;
+  }
+  if (event.target.matches("[data-pick-all], [name=pick]")) showPicked(document);
+});
+showPicked(document); // browsers keep what was picked before a reload
 
 const watched = document.querySelector("[data-live]");
 if (watched) {
