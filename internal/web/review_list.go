@@ -59,40 +59,12 @@ func (p *Pages) showReviews(r *http.Request, v visit) (templ.Component, error) {
 	}
 	rows := make([]reviewRow, 0, len(found))
 	for _, one := range found {
-		rows = append(rows, reviewRow{Review: one})
-	}
-	// Titles of questions are read for all rows only if they decide the order.
-	if by, _ := list.order(); by == "title" {
-		if err := p.addTitles(ctx, rows); err != nil {
-			return nil, err
-		}
+		rows = append(rows, reviewRow{p.Reviews.Current(one), firstLine(one.Title)})
 	}
 	inOrder(list.listing, rows, reviewColumns)
 	list.rows = pageOf(&list.listing, rows)
-	if err := p.addTitles(ctx, list.rows); err != nil {
-		return nil, err
-	}
 	list.links, err = p.linksOf(ctx, v, list.path)
 	return reviewsPage(v, list), err
-}
-
-// addTitles gives rows their titles. Many reviews may be about the same question, which is read
-// once.
-func (p *Pages) addTitles(ctx context.Context, rows []reviewRow) error {
-	titles := map[string]string{} // by the question
-	for i, row := range rows {
-		title, known := titles[row.QuestionID]
-		if row.QuestionID == "" || !known {
-			question, err := p.Reviews.QuestionOf(ctx, row.Review)
-			if err != nil {
-				return err
-			}
-			title = firstLine(question.Text)
-			titles[row.QuestionID] = title
-		}
-		rows[i].title = title
-	}
-	return nil
 }
 
 // deleteReviews deletes several reviews of the reader's.
