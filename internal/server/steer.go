@@ -110,11 +110,7 @@ func (s *Server) registerGeneralPause(controller *broker.Controller) {
 	register(s, access.Operator, huma.Operation{
 		OperationID: "pause-all", Method: http.MethodPost, Path: "/v1/pause", Summary: "Pause everything",
 	}, func(ctx context.Context, _ *struct{}) (*pausesOutput, error) {
-		who, err := s.person(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if err := controller.PauseAll(ctx, OperatorSource, who); err != nil {
+		if err := controller.PauseAll(ctx, OperatorSource, person(ctx)); err != nil {
 			return nil, err
 		}
 		return s.pauses(ctx)

@@ -358,10 +358,11 @@ func (i *interview) sayVariables() {
 // howToRestart is how a server that runs is started again. Of the services of the package the one
 // that runs is: toryo-up, or toryo without an agent.
 func (i *interview) howToRestart() string {
+	again := "stop it, then " + i.command("up")
 	if config.HasServices(i.at.file) {
-		return "sudo systemctl try-restart toryo-up toryo if a service runs it, or stop it, then " + i.command("up")
+		return again + "; or, if it is a service: sudo systemctl try-restart toryo-up toryo"
 	}
-	return "stop it, then " + i.command("up")
+	return again
 }
 
 // howToStart is how the server is started with an agent: also by the service of the package, where

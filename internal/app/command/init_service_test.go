@@ -56,7 +56,7 @@ func TestInitSaysHowToStartAgain(t *testing.T) {
 	if err := n.run(nil, flags...); err != nil {
 		t.Fatalf("%v\n%s", err, n.shown.String())
 	}
-	n.wantShown("Restart it to use the new configuration: sudo systemctl try-restart toryo-up toryo")
+	n.wantShown("Restart it to use the new configuration: stop it, then toryo up", "; or, if it is a service: sudo systemctl try-restart toryo-up toryo")
 }
 
 // The service that the page Connect names is the one that this process is.
