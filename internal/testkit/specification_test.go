@@ -51,7 +51,7 @@ func TestUnknownNamesAreFound(t *testing.T) {
 	for _, line := range []string{
 		"`broker.Gone`", "`Gone.Look`", "`gone.Look`", "`broker` (`goneAway`)", "`broker` (`Runs.goneAway`)", "`broker.Runs` (`goneAway`)",
 		"`review.gone_key`", "`gone_key`", "`accept_from: gone_away`", "`make gone`", "`GET /v1/gone`", "`goneAway`", "`TestGone`", "TestGone", "`internal/gone`", "`gone.go`", "`broker` (`chat.go`)",
-		"`TestScenarios/gone_away`", "`TestScenarios/comments`, `comments_gone`", "`toryo gone-away`", "`toryo tasks next --gone`", "`storetest`: `Gone`",
+		"`TestScenarios/gone_away`", "`TestScenarios/comments`, `comments_gone`", "`toryo gone-away`", "`toryo tasks next --gone-away`", "`storetest`: `Gone`",
 		// Names that only tests declare, a word of a text, a part of a test of another package, a
 		// member of another type, and a name of another package whose folder ends the same.
 		"`broker` (`said`)", "`toryo cannot`", "`TestUnknownNamesAreFound/comments_reflection`", "`broker.Runs` (`StatusText`)", "`broker.Runs` (`Waits.Explain`)", "`app/command/board` (`Forge`)", "`forge/board.Command`",

@@ -16,6 +16,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // titles are the titles of the rows of a list of tasks.
@@ -59,7 +60,7 @@ func TestListOfTasks(t *testing.T) {
 		t.Error("the list does not say what was said about a failure")
 	}
 	_, page := vera.get("/queue?reason=awaiting_answer&state=paused")
-	if !strings.Contains(page, `href="/queue?state=paused" aria-label="Remove the filter `+messages.Reason(task.English, task.ReasonAwaitingAnswer)+`"`) {
+	if !strings.Contains(page, `href="/queue?state=paused" aria-label="Remove the filter `+textfmt.UpperFirst(messages.Reason(task.English, task.ReasonAwaitingAnswer))+`"`) {
 		t.Error("the page does not say that it shows one reason only")
 	}
 	if _, page := vera.get("/queue?q=a&sort=-title&state=failed"); !strings.Contains(page, `data-fold="false"`) {
@@ -80,7 +81,7 @@ func TestOlderTasks(t *testing.T) {
 	vera := h.visitor(t, "vera")
 	_, page := vera.get("/queue?state=failed")
 	older := regexp.MustCompile(`<a href="(/queue\?before=[^"]*)"`).FindStringSubmatch(page)
-	if older == nil || !strings.Contains(page, "Rows 1–50 of 5000") {
+	if older == nil || !strings.Contains(page, "Rows 1–50 of 5,000") {
 		t.Fatal("the list does not lead to older tasks")
 	}
 	_, page = vera.get(strings.ReplaceAll(older[1], "&amp;", "&"))

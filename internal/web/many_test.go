@@ -198,7 +198,7 @@ func TestOtherLists(t *testing.T) {
 		{alice, "/reviews?page=2", []string{"Question 04", "Question 00", `rel="prev"`}, []string{"Question 05"}},
 		{alice, "/reviews?sort=title", []string{"Question 00", "Question 49"}, []string{"Question 50"}},
 		{alice, "/reviews?q=question+07", []string{"Question 07", "Rows: 1"}, []string{"Question 08"}},
-		{alice, "/reviews?type=pulls", []string{"No review matches."}, []string{"Question"}},
+		{alice, "/reviews?type=pulls", []string{"No reviews match."}, []string{"Question"}},
 		{root, "/settings/people", []string{"<strong>alice</strong>", "Rows 1–50 of"}, []string{"user-54"}},
 		{root, "/settings/people?q=USER-54", []string{"user-54"}, []string{"<strong>alice</strong>"}},
 		{root, "/settings/people?sort=-login", []string{"user-54"}, []string{"<strong>alice</strong>"}},

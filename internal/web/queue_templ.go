@@ -338,7 +338,7 @@ func queuePage(v visit, view queueView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = olderRows(v, view.older, v.t("list.cut", mostListed)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = olderRows(v, view.older, "list.cut").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -324,7 +324,7 @@ func reviewsPage(v visit, list reviewList) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = olderRows(v, list.older, v.t("list.cut_reviews", count(mostListed))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = olderRows(v, list.older, "list.cut_reviews").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

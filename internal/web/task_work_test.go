@@ -53,8 +53,8 @@ func TestOtherWork(t *testing.T) {
 		_, plan, _ := strings.Cut(page, `id="plan"`)
 		plan, _, _ = strings.Cut(plan, "</section>")
 		return fmt.Sprintf("passed %v, changed %v, plan %v, unverified %v, environment %v, file %v",
-			strings.Contains(result, "passed"), strings.Contains(result, "Files changed"), strings.Contains(plan, "squeak"),
-			strings.Contains(checks, "Nothing has been verified yet"), strings.Contains(checks, "bubblewrap"), strings.Contains(changes, "gate.go"))
+			strings.Contains(result, "Passed"), strings.Contains(result, "Files changed"), strings.Contains(plan, "squeak"),
+			strings.Contains(checks, "Not verified yet"), strings.Contains(checks, "bubblewrap"), strings.Contains(changes, "gate.go"))
 	}
 	if got := shown(); got != "passed true, changed true, plan true, unverified false, environment true, file true" {
 		t.Errorf("at the end of the work it says %s", got)
@@ -89,7 +89,7 @@ func TestInterruptedCalls(t *testing.T) {
 		}
 		return strings.Join(all, ", ")
 	}
-	if got := facts(); got != "is running…" {
+	if got := facts(); got != "running…" {
 		t.Errorf("a call that runs says %q", got)
 	}
 	one = h.moved(t, one, store.Change{Trigger: task.Lost, Reason: task.ReasonLeaseExpired})
@@ -99,7 +99,7 @@ func TestInterruptedCalls(t *testing.T) {
 	one = h.claimed(t, one)
 	run := h.journal(t, one)
 	run.add(task.ToolCalled, begins)
-	if got := facts(); got != "interrupted, is running…" {
+	if got := facts(); got != "interrupted, running…" {
 		t.Errorf("when the run goes on they say %q", got)
 	}
 	run.add(task.ToolCalled, called("c1", "run", `{"command":"make"}`, "ok\n[exit code 2]", true))
@@ -291,7 +291,7 @@ func TestConsequences(t *testing.T) {
 		"on the same branch and updates the pull":    h.moved(t, held(task.Pull, task.Development), done),
 		"A new run starts.":                          h.moved(t, held(task.Issue, task.Development), done),
 		"It ends for good and cannot be resumed.":    h.moved(t, held(task.Issue, task.Development), store.Change{Trigger: task.PauseSet, Reason: task.ReasonPauseRequested}),
-		"The run is ended at once and cannot be res": held(task.Issue, task.Development),
+		"The run ends immediately and cannot be res": held(task.Issue, task.Development),
 	} {
 		if _, page := alice.get("/tasks/" + string(one.ID)); !strings.Contains(page, want) {
 			t.Errorf("a %s in the state %s does not say %q", one.Type, one.State, want)

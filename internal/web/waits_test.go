@@ -233,7 +233,7 @@ func TestTaskPageSaysUntilWhen(t *testing.T) {
 	later, _, err := h.store.Assign(t.Context(), store.NewTask{Key: key, Type: task.Development, Title: "Later", Reason: task.ReasonAssigned, ReadyAt: time.Now().Add(time.Hour)}, nil)
 	must(t, err)
 	vera := h.visitor(t, "vera")
-	if _, page := vera.get("/tasks/" + string(later.ID)); !strings.Contains(page, messages.Reason(task.English, task.ReasonNotReady)) || !strings.Contains(page, "Tried again at") {
+	if _, page := vera.get("/tasks/" + string(later.ID)); !strings.Contains(page, textfmt.UpperFirst(messages.Reason(task.English, task.ReasonNotReady))) || !strings.Contains(page, "Next attempt:") {
 		t.Error("the page does not say until when the task waits")
 	}
 	failed := h.assignOne(t, 4, "Fails")
@@ -241,7 +241,7 @@ func TestTaskPageSaysUntilWhen(t *testing.T) {
 	_, page := vera.get("/tasks/" + string(failed.ID))
 	_, head, _ := strings.Cut(page, `id="task-head"`)
 	head, _, _ = strings.Cut(head, `id="question"`)
-	if count := strings.Count(head, messages.Reason(task.English, task.ReasonRejectedByForge)); count != 1 {
+	if count := strings.Count(head, textfmt.UpperFirst(messages.Reason(task.English, task.ReasonRejectedByForge))); count != 1 {
 		t.Errorf("the head says the reason %d times", count)
 	}
 }

@@ -187,7 +187,7 @@ func TestJudgeAPull(t *testing.T) {
 	}
 	for _, part := range []string{
 		"**Verdict: changes requested**", "Nearly.", "It is short. (`gate.go:1-4`)", "There is no such line.", "There is no such section.", "About all of it.",
-		"Oil it. (`gate.go:1-4`, `gate.go:21-21`)", "huge.bin", "scripted model",
+		"Oil it. (`gate.go:1-4`, `gate.go:21-21`)", "huge.bin", "from a script, not from a model",
 	} {
 		if !strings.Contains(report.Text, part) {
 			t.Errorf("the text lacks %q:\n%s", part, report.Text)
