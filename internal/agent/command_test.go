@@ -250,7 +250,7 @@ func TestWithheldWorkOfACommand(t *testing.T) {
 func TestCommandsThatComeToNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ script, comment string }{
-		"nothing changed": {"echo done", "changed nothing"},
+		"nothing changed": {"echo done", "without changing anything"},
 		"it failed":       {"echo half >README; echo why it broke >&2; exit 3", "exit code 3"},
 		"it says why":     {"echo why it broke >&2; exit 3", "why it broke"},
 		"a signal":        {"kill -KILL $$", "exit code 137"},
@@ -283,8 +283,8 @@ func TestACommandAnswersAComment(t *testing.T) {
 		"in a thread":          {"2026-11-16T09:30:00Z comment 6", "echo you are welcome", task.OutcomeDone, "", "you are welcome"},
 		"opened again":         {"2026-11-16T09:30:00Z comment 6 reopened 2026-11-16T10:00:00.5Z", "echo you are welcome", task.OutcomeDone, "", "you are welcome"},
 		"the text of a review": {"2026-11-16T09:30:00Z body 6", "echo you are welcome", task.OutcomeDone, "you are welcome", ""},
-		"without a word":       {"2026-11-16T09:30:00Z comment 5", "true", task.OutcomeFailed, "changed nothing", ""},
-		"a review that stands": {"2026-11-16T09:30:00Z review 5", "echo you are welcome", task.OutcomeFailed, "changed nothing", ""},
+		"without a word":       {"2026-11-16T09:30:00Z comment 5", "true", task.OutcomeFailed, "without changing anything", ""},
+		"a review that stands": {"2026-11-16T09:30:00Z review 5", "echo you are welcome", task.OutcomeFailed, "without changing anything", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -80,5 +80,5 @@ func waiting(in task.Language, tasks int) string {
 	if tasks == 0 {
 		return ""
 	}
-	return Text(in, "needs.tasks_waiting", tasks)
+	return Text(in, "needs.tasks", tasks)
 }

@@ -67,7 +67,7 @@ func TestRejectedPullRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settle(t, made.Key)
-	w.wantRejection(t, made, "did not accept a pull request of toryo-bot")
+	w.wantRejection(t, made, "rejected the pull request of toryo-bot")
 }
 
 // What went wrong on the server was not said by the forge: neither the agent nor the pages of the

@@ -193,7 +193,7 @@ func TestAgentThatDoesNotAnswerAStop(t *testing.T) {
 		w.wantState(t, made.ID, task.Stopped, task.ReasonStopRequested)
 		w.settle(t, made.Key)
 		w.wantLabel(t, made.Key, task.Stopped)
-		if said := w.comments(t, made.Key)[0].Body; !strings.Contains(said, "wip77") || !strings.Contains(said, "did not answer in time") {
+		if said := w.comments(t, made.Key)[0].Body; !strings.Contains(said, "wip77") || !strings.Contains(said, "did not respond in time") {
 			t.Errorf("it is said\n%s", said)
 		}
 		for name, err := range map[string]error{

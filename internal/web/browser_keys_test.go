@@ -142,7 +142,7 @@ func TestWhereNeedsLead(t *testing.T) {
 	}
 	now.set(false, needs...)
 	_, page := h.visitor(t, "vera").get("/")
-	for _, want := range []string{`href="/queue?reason=agent_paused"`, `href="/queue"`, `href="/settings"`, "fault number 0", "fault number 9"} {
+	for _, want := range []string{`href="/queue?reason=agent_paused"`, `href="/queue"`, `href="/settings"`, "Fault number 0", "Fault number 9"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the first page has no %s", want)
 		}

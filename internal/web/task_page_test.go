@@ -588,7 +588,7 @@ func TestWatchingARun(t *testing.T) {
 	vera.Click(`#journal .entry[data-call="1/c1"] summary`)
 	vera.Sees("#journal .entry pre.term", "the end of it")
 	run.add(task.ToolCalled, phase.Entry{Phase: task.Execution, Call: &llm.Call{ID: "c1", Name: "run", Arguments: `{"command":"make"}`}}) // a name that comes again
-	vera.Sees("#journal .entry .fact", "is running")
+	vera.Sees("#journal .entry .fact", "running…")
 	if get[int](vera, `document.querySelectorAll('#journal .entry[data-call="1/c1"]').length`) != 2 {
 		t.Error("a call takes the place of an earlier one of the same name")
 	}

@@ -140,7 +140,7 @@ func TestGoingOnElsewhere(t *testing.T) {
 	// Without the work in progress it says so and begins anew.
 	s.Mirrored(t, "update-ref", "-d", space(task.WIPRef))
 	third := s.prepare(t, func(o *workspace.Options) { o.WIP = task.WIPRef; o.Branch = "toryo/2" })
-	if got := strings.Join(third.Remarks(), ""); !strings.Contains(got, "is gone") || read(t, third.Workspace(), "a.txt") != "one\n" {
+	if got := strings.Join(third.Remarks(), ""); !strings.Contains(got, "is lost") || read(t, third.Workspace(), "a.txt") != "one\n" {
 		t.Errorf("it says %q", got)
 	}
 }
