@@ -235,7 +235,7 @@ func TestTasksThatWait(t *testing.T) {
 	got := map[task.Reason]bool{}
 	for _, need := range found {
 		got[need.Reason] = need.OfTasks
-		if said := messages.Need(task.English, need); said.What != "Tasks that wait: 1" || said.Why == "" {
+		if said := messages.Need(task.English, need); said.What != "Waiting tasks: 1" || said.Why == "" {
 			t.Errorf("said of %s is %+v", need.Reason, said)
 		}
 	}

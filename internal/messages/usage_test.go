@@ -43,7 +43,7 @@ var built = map[string][]string{
 	"judgement.":         {"strengths", "weaknesses", "important_points", "future_considerations"},
 	"kind.":              {"task.EventKind"},
 	"ledger.":            {"new", "edited", "deleted"}, // not "present", which no run is told of
-	"list.refused_":      {"gone", "pause", "approval", "unwanted", "done", "mixed"},
+	"list.refused_":      {"gone", "pause", "approval", "unwanted", "done", "error", "mixed"},
 	"list.sort_":         {"-number", "number", "title", "author", "login", "-login", "role", "repository", "-last"},
 	"needs.kind_":        {"task.NeedKind"},
 	"notice.heading_":    {"task.State"},

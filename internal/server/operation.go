@@ -65,6 +65,14 @@ func caller(ctx context.Context) store.Token { return callOf(ctx).token }
 // of the token.
 func person(ctx context.Context) string { return callOf(ctx).person.Login }
 
+// account is the login of the person who makes the request; empty if it is nobody with an account.
+func account(ctx context.Context) string {
+	if who := callOf(ctx).person; who.Account {
+		return who.Login
+	}
+	return ""
+}
+
 // personOf finds out who makes a request. With the token that the server has made for commands
 // on its machine comes the name of the machine's user who runs one.
 func (s *Server) personOf(ctx huma.Context, token store.Token) (access.Person, error) {

@@ -680,7 +680,7 @@ func TestOperatorsSteer(t *testing.T) {
 	if _, err := operator.StopTask(t.Context(), "nothing"); task.CodeOf(err) != task.NotFound {
 		t.Errorf("a task that is not there: %v", err)
 	}
-	if pauses, err := operator.PauseAll(t.Context()); err != nil || len(pauses.Pauses) != 1 || pauses.Pauses[0].By == "" {
+	if pauses, err := operator.PauseAll(t.Context()); err != nil || len(pauses.Pauses) != 1 || pauses.Pauses[0].By != "" { // a token that is made for nobody
 		t.Errorf("%+v, %v", pauses, err)
 	}
 	if _, err := w.store.PauseAll(t.Context(), store.GeneralPause{Source: "file of a server that is gone"}); err != nil {

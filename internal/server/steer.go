@@ -110,7 +110,7 @@ func (s *Server) registerGeneralPause(controller *broker.Controller) {
 	register(s, access.Operator, huma.Operation{
 		OperationID: "pause-all", Method: http.MethodPost, Path: "/v1/pause", Summary: "Pause everything",
 	}, func(ctx context.Context, _ *struct{}) (*pausesOutput, error) {
-		if err := controller.PauseAll(ctx, OperatorSource, person(ctx)); err != nil {
+		if err := controller.PauseAll(ctx, OperatorSource, account(ctx)); err != nil {
 			return nil, err
 		}
 		return s.pauses(ctx)

@@ -82,7 +82,7 @@ type ReviewFilter struct {
 	Reader string
 	Pulls  bool
 	Kind   string // DocumentReviews or PullReviews
-	Text   string // in the question, or in the name of the pull request
+	Text   string // each word of it in the question, the name of the pull request or that of the owner
 	Pull   task.Key
 	After  string // only what comes after the review with this id
 	Before string // only what comes before it

@@ -35,7 +35,7 @@ func TestReviewInTheMaking(t *testing.T) {
 		t.Error("one can talk about a review that is not there")
 	}
 	visitor := h.visitor(t, "alice")
-	if _, list := visitor.get("/reviews"); !strings.Contains(list, "Being assessed") {
+	if _, list := visitor.get("/reviews"); !strings.Contains(list, "Assessing") {
 		t.Error("the list does not say so")
 	}
 	close(gate)
@@ -54,7 +54,7 @@ func TestReviewInTheMaking(t *testing.T) {
 		t.Fatalf("the page is %s", page)
 	}
 	_, page = visitor.get("/reviews/" + id[1])
-	for _, want := range []string{"The assessment failed", "no such model", "Because of the hinges.", "Try again"} {
+	for _, want := range []string{"The assessment failed", "no such model", "Because of the hinges.", "Retry"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q: %s", want, page)
 		}

@@ -60,7 +60,7 @@ func TestListOfTasks(t *testing.T) {
 		t.Error("the list does not say what was said about a failure")
 	}
 	_, page := vera.get("/queue?reason=awaiting_answer&state=paused")
-	if !strings.Contains(page, `href="/queue?state=paused" aria-label="Remove the filter `+textfmt.UpperFirst(messages.Reason(task.English, task.ReasonAwaitingAnswer))+`"`) {
+	if !strings.Contains(page, `href="/queue?state=paused" aria-label="Remove filter: `+textfmt.UpperFirst(messages.Reason(task.English, task.ReasonAwaitingAnswer))+`"`) {
 		t.Error("the page does not say that it shows one reason only")
 	}
 	if _, page := vera.get("/queue?q=a&sort=-title&state=failed"); !strings.Contains(page, `data-fold="false"`) {
@@ -90,6 +90,10 @@ func TestOlderTasks(t *testing.T) {
 	}
 	if !strings.Contains(page, "Older rows only") {
 		t.Error("the page does not say that it has older tasks only")
+	}
+	newest := h.assignOne(t, mostListed+2, "The newest")
+	if _, page := vera.get("/queue?before=" + string(newest.ID)); strings.Contains(page, "The newest") {
+		t.Error("a list of older tasks that have not ended has a newer one")
 	}
 }
 

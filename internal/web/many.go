@@ -40,17 +40,18 @@ func (p *Pages) many(w http.ResponseWriter, r *http.Request, v visit, action man
 		p.fail(w, r, v, task.Errorf(task.Invalid, "the form does not say what is to be done with what is picked"))
 		return
 	}
-	done, refused := 0, []string{}
-	for _, id := range r.PostForm[manyField] {
+	done, refused, picked := 0, []string{}, r.PostForm[manyField]
+	for i, id := range picked {
 		err := p.audited(r.Context(), v.user.Login, action.name+"."+what, action.path+id, func() error { return do(r.Context(), v, id) })
 		if err == nil {
 			done++
 			continue
 		}
 		why, is := refusal(what, err)
-		if !is {
-			p.fail(w, r, v, err)
-			return
+		if !is { // it would go no better with the others
+			p.Log.ErrorContext(r.Context(), "a list could not be worked through", "action", action.name+"."+what, "id", id, "error", err)
+			refused = append(refused, slices.Repeat([]string{refusedError}, len(picked)-i)...)
+			break
 		}
 		refused = append(refused, why)
 	}
@@ -65,10 +66,11 @@ const (
 	refusedApproval = "approval" // its plan waits to be approved
 	refusedUnwanted = "unwanted" // its item does not want the work any more
 	refusedDone     = "done"     // it is done
+	refusedError    = "error"    // something failed that is not about the row
 	refusedMixed    = "mixed"    // one for this and one for that
 )
 
-var refusals = []string{refusedGone, refusedPause, refusedApproval, refusedUnwanted, refusedDone}
+var refusals = []string{refusedGone, refusedPause, refusedApproval, refusedUnwanted, refusedDone, refusedError}
 
 // errDone says that a task that is done is not begun again together with others.
 var errDone = task.Errorf(task.Conflict, "the task is done").WithHint("retry it on its own page")
@@ -88,7 +90,7 @@ func refusal(what string, err error) (string, bool) {
 		return refusedApproval, true
 	case code == task.Conflict && what == "retry":
 		return refusedUnwanted, true
-	case slices.Contains([]task.Code{task.IllegalMove, task.Conflict, task.Invalid, task.Forbidden}, code):
+	case slices.Contains([]task.Code{task.IllegalMove, task.StaleGeneration, task.Conflict, task.Invalid, task.Forbidden}, code):
 		return refusedState, true
 	}
 	return "", false
@@ -135,9 +137,6 @@ func did(r *http.Request, v visit) string {
 	}
 	label, ofTasks := v.t(manyLabels[parts[0]]), strings.HasPrefix(manyLabels[parts[0]], "task.")
 	text := v.t("list.did", label, done)
-	if ofTasks {
-		text = v.t("queue.did", label, done)
-	}
 	switch why := parts[3]; {
 	case refused == 0:
 	case why == refusedState && ofTasks:

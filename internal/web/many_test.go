@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -32,7 +33,7 @@ func TestManyTasksAtOnce(t *testing.T) {
 	}
 	alice := h.visitor(t, "alice")
 	status, page := alice.post("/queue/steer", form)
-	if status != http.StatusOK || !strings.Contains(page, "Stop: 2 tasks. Not possible for 2.") {
+	if status != http.StatusOK || !strings.Contains(page, "Stop: done for 2. Not possible for 2.") {
 		t.Errorf("%d: the page does not say what was done", status)
 	}
 	for _, id := range []task.ID{one.ID, two.ID} {
@@ -46,7 +47,7 @@ func TestManyTasksAtOnce(t *testing.T) {
 			t.Errorf("the audit log does not have %q:\n%s", want, audit)
 		}
 	}
-	if _, page := alice.post("/queue/steer", url.Values{"pick": {string(one.ID)}, "do": {"stop"}, "next": {"/queue?page=3"}}); !strings.Contains(page, "Not possible for 1 tasks: their state does not allow it.") {
+	if _, page := alice.post("/queue/steer", url.Values{"pick": {string(one.ID)}, "do": {"stop"}, "next": {"/queue?page=3"}}); !strings.Contains(page, "Not possible for 1: their state does not allow it.") {
 		t.Error("the page does not say why it was not possible")
 	}
 	again := h.assignOne(t, 9, "Nine")
@@ -83,10 +84,10 @@ func TestRetryOfManyTasks(t *testing.T) {
 		pick task.Task
 		says string
 	}{
-		{"retry", unwanted, "Retry: 0 tasks. Not possible for 1: their items no longer want the work."},
-		{"retry", done, "Retry: 0 tasks. Not possible for 1: they are done."},
-		{"retry", failed, "Retry: 1 tasks."},
-		{"resume", plan, "Resume: 0 tasks. Not possible for 1: their plans wait for approval."},
+		{"retry", unwanted, "Retry: done for 0. Not possible for 1: the work is no longer requested on their items."},
+		{"retry", done, "Retry: done for 0. Not possible for 1: they are done."},
+		{"retry", failed, "Retry: done for 1."},
+		{"resume", plan, "Resume: done for 0. Not possible for 1: their plans are waiting for approval."},
 	} {
 		status, page := alice.post("/queue/steer", url.Values{"pick": {string(one.pick.ID)}, "do": {one.do}, "next": {"/queue?state=all"}})
 		if status != http.StatusOK || !strings.Contains(page, one.says) {
@@ -104,9 +105,42 @@ func TestRetryOfManyTasks(t *testing.T) {
 	if why, is := refusal("pause", task.Errorf(task.Conflict, "tasks cannot be paused here")); !is || why != refusedPause {
 		t.Errorf("a pause that is switched off is refused for %q", why)
 	}
-	if _, is := refusal("pause", task.Errorf(task.DatabaseDown, "gone")); is {
-		t.Error("a database that is gone is a reason of a row")
+	if why, is := refusal("resume", task.Errorf(task.StaleGeneration, "somebody was faster")); !is || why != refusedState {
+		t.Errorf("what somebody else has moved at this moment is refused for %q", why)
 	}
+}
+
+// Where something fails in the middle, the page says how many were done.
+func TestManyTasksWithAnError(t *testing.T) {
+	t.Parallel()
+	h := newSteeredHouse(t, withBroker)
+	var picked []string
+	for number := range 3 {
+		picked = append(picked, string(h.assignOne(t, int64(number+1), "One").ID))
+	}
+	h.pages.Steering = failsAt{h.pages.Steering, task.ID(picked[1])}
+	_, page := h.visitor(t, "alice").post("/queue/steer", url.Values{"pick": picked, "do": {"stop"}, "next": {"/queue?state=all"}})
+	if !strings.Contains(page, "Stop: done for 1. Not done for 2 because of an error.") {
+		t.Error("the page does not say how many were stopped")
+	}
+	for i, want := range []task.State{task.Stopped, task.Queued, task.Queued} {
+		if is, err := h.store.Task(t.Context(), task.ID(picked[i])); err != nil || is.State != want {
+			t.Errorf("task %d is %s, %v", i, is.State, err)
+		}
+	}
+}
+
+// failsAt stops all tasks but one, at which the database is away.
+type failsAt struct {
+	Steering
+	id task.ID
+}
+
+func (f failsAt) Stop(ctx context.Context, id task.ID) error {
+	if id == f.id {
+		return task.Errorf(task.DatabaseDown, "gone")
+	}
+	return f.Steering.Stop(ctx, id)
 }
 
 // Enter in the box of a row does nothing with the rows that are picked.
@@ -124,7 +158,7 @@ func TestEnterInAListDoesNothing(t *testing.T) {
 	}
 	alice.Click(`#bulk summary`)
 	alice.Click(`#bulk button[value=pause]`)
-	alice.Sees(".notice", "Pause: 1 tasks.")
+	alice.Sees(".notice", "Pause: done for 1.")
 	if is, err := h.store.Task(t.Context(), one.ID); err != nil || is.State != task.Paused {
 		t.Errorf("the task is %s, %v", is.State, err)
 	}
@@ -158,15 +192,15 @@ func TestManyOfOtherLists(t *testing.T) {
 			t.Errorf("a viewer may do something at %s: %d", path, status)
 		}
 	}
-	if _, page := root.post("/settings/tokens/many", url.Values{"pick": ids[:2], "do": {"revoke"}, "next": {"/settings"}}); !strings.Contains(page, "Revoke: 2 rows.") || !strings.Contains(page, "Revoked tokens: 2") {
+	if _, page := root.post("/settings/tokens/many", url.Values{"pick": ids[:2], "do": {"revoke"}, "next": {"/settings"}}); !strings.Contains(page, "Revoke: done for 2.") || !strings.Contains(page, "Revoked tokens: 2") {
 		t.Error("the tokens are not revoked")
 	}
-	if _, page := alice.post("/board/team/app/issues/many", url.Values{"pick": {"1", "3", "99"}, "do": {"close"}, "next": {"/board/team/app/issues"}}); !strings.Contains(page, "Close: 2 rows. Not possible for 1: they no longer exist.") ||
+	if _, page := alice.post("/board/team/app/issues/many", url.Values{"pick": {"1", "3", "99"}, "do": {"close"}, "next": {"/board/team/app/issues"}}); !strings.Contains(page, "Close: done for 2. Not possible for 1: they no longer exist.") ||
 		strings.Contains(page, "Issue 1") || !strings.Contains(page, "Issue 2") {
 		t.Error("the items are not closed")
 	}
 	mine, others := h.review(t, "alice", paper), h.review(t, "bob", paper)
-	if _, page := alice.post("/reviews/many", url.Values{"pick": {mine.ID, others.ID}, "do": {"delete"}, "next": {"/reviews"}}); !strings.Contains(page, "Delete: 1 rows. Not possible for 1") {
+	if _, page := alice.post("/reviews/many", url.Values{"pick": {mine.ID, others.ID}, "do": {"delete"}, "next": {"/reviews"}}); !strings.Contains(page, "Delete: done for 1. Not possible for 1") {
 		t.Error("the page does not say which reviews were deleted")
 	}
 	for id, want := range map[string]task.Code{mine.ID: task.NotFound, others.ID: ""} {

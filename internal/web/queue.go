@@ -105,6 +105,7 @@ func (p *Pages) listed(ctx context.Context, view *queueView, active []task.Task)
 // passes reports whether a task passes what a list of tasks can be narrowed to.
 func passes(filter store.TaskFilter, t task.Task) bool {
 	return slices.Contains(filter.States, t.State) &&
+		(filter.Before == "" || t.ID < filter.Before) &&
 		(filter.Type == "" || filter.Type == t.Type) &&
 		(filter.Repository == "" || filter.Repository == t.Key.Repository) &&
 		(len(filter.Reasons) == 0 || slices.Contains(filter.Reasons, t.Reason))

@@ -239,7 +239,7 @@ func TestChangesAreReadOnce(t *testing.T) {
 	for range 3 {
 		vera.light(path, path+"?tab=changes")
 	}
-	if _, page := vera.get(path + "?tab=changes"); !strings.Contains(page, "The changes cannot be read now") {
+	if _, page := vera.get(path + "?tab=changes"); !strings.Contains(page, "The changes could not be read") {
 		t.Error("the page does not say that the changes cannot be read")
 	}
 	if asked := work.asked.Load(); asked != 2 {

@@ -287,11 +287,11 @@ func TestConsequences(t *testing.T) {
 	}
 	done := store.Change{Trigger: task.Finished, Reason: task.ReasonCompleted}
 	for want, one := range map[string]task.Task{
-		"The pull request is reviewed again.":        h.moved(t, held(task.Pull, task.Review), done),
-		"on the same branch and updates the pull":    h.moved(t, held(task.Pull, task.Development), done),
-		"A new run starts.":                          h.moved(t, held(task.Issue, task.Development), done),
-		"It ends for good and cannot be resumed.":    h.moved(t, held(task.Issue, task.Development), store.Change{Trigger: task.PauseSet, Reason: task.ReasonPauseRequested}),
-		"The run ends immediately and cannot be res": held(task.Issue, task.Development),
+		"The pull request is reviewed again.":              h.moved(t, held(task.Pull, task.Review), done),
+		"on the same branch and updates the pull":          h.moved(t, held(task.Pull, task.Development), done),
+		"A new run starts.":                                h.moved(t, held(task.Issue, task.Development), done),
+		"The task ends permanently and cannot be resumed.": h.moved(t, held(task.Issue, task.Development), store.Change{Trigger: task.PauseSet, Reason: task.ReasonPauseRequested}),
+		"The run ends immediately and cannot be res":       held(task.Issue, task.Development),
 	} {
 		if _, page := alice.get("/tasks/" + string(one.ID)); !strings.Contains(page, want) {
 			t.Errorf("a %s in the state %s does not say %q", one.Type, one.State, want)

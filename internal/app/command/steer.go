@@ -268,7 +268,7 @@ func (o *operate) pauses(pauses wire.Pauses, err error) error {
 		return err
 	}
 	for _, pause := range pauses.Pauses {
-		if _, err := fmt.Fprintf(o.Stdout, "everything is paused by %s since %s\n", cmp.Or(pause.By, pause.Source), pause.Since.Format(time.RFC3339)); err != nil {
+		if _, err := fmt.Fprintf(o.Stdout, "everything is paused by %s since %s\n", printable(cmp.Or(pause.By, pause.Source)), pause.Since.Format(time.RFC3339)); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package relational
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
@@ -163,15 +164,14 @@ func addReader(where *conditions, filter store.ReviewFilter) {
 // the person. Its arguments are the login and the folded login.
 const ownOrShared = `reviews.owner = ? OR reviews.id IN (SELECT review FROM review_shares WHERE review_shares.folded IN ('', ?))`
 
-// addReviewText asks for a text in the question or in the name of the pull request. Of the
-// letters only A to Z are the same in both cases, in every database.
+// addReviewText asks for each word of a text in the question, the name of the pull request or
+// that of the owner. Of the letters only A to Z are the same in both cases, in every database.
 func addReviewText(where *conditions, text string) {
-	if text == "" {
-		return
+	for word := range strings.FieldsSeq(text) {
+		pattern := "%" + likeEscaper.Replace(word) + "%"
+		where.add(`(LOWER(custom_question) LIKE LOWER(?) ESCAPE '!' OR LOWER(pull) LIKE LOWER(?) ESCAPE '!' OR LOWER(reviews.owner) LIKE LOWER(?) ESCAPE '!'
+			OR question IN (SELECT id FROM questions WHERE LOWER(body) LIKE LOWER(?) ESCAPE '!'))`, pattern, pattern, pattern, pattern)
 	}
-	pattern := "%" + likeEscaper.Replace(text) + "%"
-	where.add(`(LOWER(custom_question) LIKE LOWER(?) ESCAPE '!' OR LOWER(pull) LIKE LOWER(?) ESCAPE '!'
-		OR question IN (SELECT id FROM questions WHERE LOWER(body) LIKE LOWER(?) ESCAPE '!'))`, pattern, pattern, pattern)
 }
 
 // Verdicts implements store.Reviews.
