@@ -683,6 +683,13 @@ func TestOperatorsSteer(t *testing.T) {
 	if pauses, err := operator.PauseAll(t.Context()); err != nil || len(pauses.Pauses) != 1 || pauses.Pauses[0].By != "" { // a token that is made for nobody
 		t.Errorf("%+v, %v", pauses, err)
 	}
+	must(t, access.Accounts{Store: w.store, Now: time.Now}.Create(t.Context(), "Alice", access.Operator, ""))
+	token, err := access.Tokens{Store: w.store, Now: time.Now}.CreateFor(t.Context(), access.Operator, "script", store.User{Login: "Alice", Role: string(access.Operator)})
+	must(t, err)
+	must(t, second(operator.ResumeAll(t.Context(), false)))
+	if pauses, err := w.client(token).PauseAll(t.Context()); err != nil || len(pauses.Pauses) != 1 || pauses.Pauses[0].By != "Alice" {
+		t.Errorf("%+v, %v", pauses, err)
+	}
 	if _, err := w.store.PauseAll(t.Context(), store.GeneralPause{Source: "file of a server that is gone"}); err != nil {
 		t.Fatal(err)
 	}
