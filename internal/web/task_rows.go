@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,12 +66,24 @@ func commentOf(entry journal.Entry, part string) string {
 // over reports whether nothing more comes of a call.
 func (e entryView) over() bool { return e.Result != nil || e.Interrupted }
 
+// A text that is cut may be cut inside the sequence of a colour. maxColour is how long one is.
+var (
+	cutColour    = regexp.MustCompile(`\x1b(\[[0-9;:]*)?$`)
+	restOfColour = regexp.MustCompile(`^\[?[0-9;:]*m`)
+)
+
+const maxColour = 32
+
 // ending is the end of what a program wrote, from the beginning of a line on if there is one.
 func ending(output string, most int) string {
 	if len(output) <= most {
 		return output
 	}
-	output = strings.ToValidUTF8(output[len(output)-most:], "")
+	from := len(output) - most
+	if cutColour.MatchString(output[max(0, from-maxColour):from]) {
+		from += len(restOfColour.FindString(output[from:]))
+	}
+	output = strings.ToValidUTF8(output[from:], "")
 	if _, after, is := strings.Cut(output, "\n"); is && after != "" {
 		return after
 	}
