@@ -411,7 +411,7 @@ func TestTroubleThatComesBackAndStays(t *testing.T) {
 		step(30*time.Second, offline, question(1))
 	}
 	o.want("agent/a/offline, answer/1, agent/a/offline")
-	if first, second := o.received[0].ID, o.received[2].ID; first == second {
+	if len(o.received) != 3 || o.received[0].ID == o.received[2].ID {
 		t.Error("a receiver takes the second message for the first")
 	}
 	// What was told long ago is told again as soon as it has lasted.
