@@ -29,6 +29,9 @@ const (
 	// keptOver is how long it is remembered that a target was told of what is over: what comes
 	// and goes is told of once in that time.
 	keptOver = time.Hour
+	// keptUnlisted is for how long a failure that is not listed may wait still. It is longer than
+	// failures are listed.
+	keptUnlisted = 8 * 24 * time.Hour
 	// lookAnyway is how often what waits for people is listed although nothing has happened:
 	// that an agent is silent, for example, is no event.
 	lookAnyway = 30 * time.Second
@@ -119,7 +122,7 @@ func (d *Deliverer) tell(ctx context.Context, to Target, needs []task.Need, whol
 	now := d.Now()
 	wants := wanted(to, needs)
 	change := changed(known, wants, whole, now)
-	if len(change.New)+len(change.Over)+len(change.Back) > 0 {
+	if len(change.New)+len(change.Over)+len(change.Back)+len(change.Again) > 0 {
 		if err := d.Store.NoteNotifications(ctx, to.Name, change); err != nil {
 			return err
 		}
@@ -135,14 +138,14 @@ func (d *Deliverer) tell(ctx context.Context, to Target, needs []task.Need, whol
 	return d.send(ctx, to, needs, keys)
 }
 
-// due are the keys, in order, of which a target is told now: what waits, was not told, and has
-// lasted long enough. It is nothing while one of them is being sent or has to wait: the others
+// due are the keys, in order, of which a target is told now: what waits, was not told or has to be
+// told again, and has lasted long enough. It is nothing while one of them is being sent or has to wait: the others
 // wait with it.
 func due(known []store.Notification, change store.NotificationChange, wants map[string]task.Need) []string {
 	keys := slices.DeleteFunc(slices.Clone(change.New), func(key string) bool { return settles(wants[key]) })
 	for _, one := range known {
 		need, waits := wants[one.Key]
-		if !waits || !one.SentAt.IsZero() {
+		if !waits || !one.SentAt.IsZero() && !again(one, change.At) {
 			continue
 		}
 		if one.DueAt.After(change.At) {
@@ -166,8 +169,20 @@ func settles(need task.Need) bool {
 	return need.Kind == task.NeedAgent || need.Kind == task.NeedTasks || need.Kind == task.NeedServer
 }
 
-// changed compares what is remembered with what is. Failures that are not listed are over only if
-// all are listed.
+// again says whether a target has to be told again of something that waits: it came back after
+// the target was told, and that is long ago.
+func again(one store.Notification, now time.Time) bool {
+	back := !one.OverAt.IsZero() || one.NotedAt.After(one.SentAt)
+	return !one.SentAt.IsZero() && back && !now.Before(one.SentAt.Add(keptOver))
+}
+
+// over says whether something that is not listed waits no longer. Failures may wait still if not
+// all of them are listed, but not those that are too old to be listed.
+func over(one store.Notification, whole bool, now time.Time) bool {
+	return whole || !strings.HasPrefix(one.Key, failurePrefix) || now.Sub(one.NotedAt) > keptUnlisted
+}
+
+// changed compares what is remembered with what is.
 func changed(known []store.Notification, wants map[string]task.Need, whole bool, now time.Time) store.NotificationChange {
 	change := store.NotificationChange{At: now}
 	fresh := maps.Clone(wants)
@@ -175,10 +190,13 @@ func changed(known []store.Notification, wants map[string]task.Need, whole bool,
 		_, waits := wants[one.Key]
 		delete(fresh, one.Key)
 		switch {
-		case !waits && one.OverAt.IsZero() && (whole || !strings.HasPrefix(one.Key, failurePrefix)):
+		case !waits && one.OverAt.IsZero() && over(one, whole, now):
 			change.Over = append(change.Over, one.Key)
 		case waits && !one.OverAt.IsZero():
 			change.Back = append(change.Back, one.Key)
+		}
+		if waits && again(one, now) {
+			change.Again = append(change.Again, one.Key)
 		}
 	}
 	change.New = slices.Sorted(maps.Keys(fresh))

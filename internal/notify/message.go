@@ -56,7 +56,7 @@ func (p Pages) Message(in task.Language, at time.Time, needs []task.Need) format
 func (p Pages) WithoutTexts(in task.Language, at time.Time, needs []task.Need) format.Message {
 	short := make([]task.Need, 0, len(needs))
 	for _, need := range needs {
-		need.Detail, need.Hint = "", ""
+		need.Detail, need.Hint, need.By = "", "", ""
 		if need.Task != nil {
 			of := *need.Task
 			of.Title, need.Task = leftOut, &of

@@ -315,91 +315,6 @@ func TestManyNeeds(t *testing.T) {
 	}
 }
 
-// Trouble that is over soon, as after a restart of the server, is not told of.
-func TestTroubleThatIsOverSoon(t *testing.T) {
-	t.Parallel()
-	o := newOffice(t)
-	server := o.server()
-	offline := task.Need{Key: "agent/a/offline", Kind: task.NeedAgent, Reason: task.ReasonAgentsSilent, Subject: "mill"}
-	o.set(offline, question(1))
-	must(t, server.Deliver(t.Context()))
-	o.at(noon.Add(settling / 2))
-	must(t, o.server().Deliver(t.Context()))
-	o.set(question(1))
-	must(t, server.Deliver(t.Context()))
-	o.want("answer/1")
-	o.set(question(1), task.Need{Key: "agent/b/offline", Kind: task.NeedAgent, Reason: task.ReasonAgentsSilent, Subject: "forge"})
-	must(t, server.Deliver(t.Context()))
-	o.at(noon.Add(settling/2 + settling))
-	must(t, server.Deliver(t.Context()))
-	o.want("answer/1, agent/b/offline")
-}
-
-// Trouble that comes back has to last again before it is told of, whether it was tried to tell of
-// it before or not; and what was told is told again only after an hour.
-func TestTroubleThatComesBack(t *testing.T) {
-	t.Parallel()
-	o := newOffice(t)
-	server := o.server()
-	fault := task.Need{Key: "server/data_folder", Kind: task.NeedServer, Subject: "data_folder"}
-	now := noon
-	step := func(by time.Duration, needs ...task.Need) {
-		t.Helper()
-		now = now.Add(by)
-		o.at(now)
-		o.set(needs...)
-		must(t, server.Deliver(t.Context()))
-	}
-	step(0, fault)
-	step(5 * time.Second)
-	step(10*time.Minute, fault)
-	step(5 * time.Second)
-	o.want("") // neither has lasted
-	step(10*time.Minute, fault)
-	o.answer = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
-	step(settling, fault)
-	o.answer = nil
-	step(time.Second)
-	step(10*time.Minute, fault)
-	o.want("")
-	step(settling, fault)
-	o.want("server/data_folder")
-	for range 10 { // it comes and goes
-		step(4 * time.Minute)
-		step(time.Minute, fault)
-		step(2*settling, fault)
-	}
-	o.want("server/data_folder")
-	step(time.Second)
-	step(keptOver + keptOver/2)
-	step(time.Second, fault)
-	step(settling, fault)
-	o.want("server/data_folder, server/data_folder")
-}
-
-// A failure that is not among those that are listed is not over: it is told of once.
-func TestFailuresThatAreNotListed(t *testing.T) {
-	t.Parallel()
-	o := newOffice(t)
-	server := o.server()
-	failure := func(key string) task.Need {
-		return task.Need{Key: "failure/" + key + "/1", Kind: task.NeedFailure, Reason: task.ReasonRunFailed}
-	}
-	o.set(failure("a"), failure("b"), question(1))
-	must(t, server.Deliver(t.Context()))
-	o.cut = true
-	o.set(failure("b"), failure("c"))
-	must(t, server.Deliver(t.Context()))
-	for i := range 3 {
-		o.at(noon.Add(time.Duration(i+1) * 2 * keptOver))
-		must(t, server.Deliver(t.Context()))
-	}
-	o.cut = false
-	o.set(failure("a"), failure("b"))
-	must(t, server.Deliver(t.Context()))
-	o.want("failure/a/1 failure/b/1 answer/1, failure/c/1")
-}
-
 // A text that a service refuses keeps nobody from being told: it is left out.
 func TestRefusedText(t *testing.T) {
 	t.Parallel()
@@ -421,10 +336,10 @@ func TestRefusedText(t *testing.T) {
 			o.received = append(o.received, message)
 		}
 		server := o.server()
-		o.set(bad)
+		o.set(bad, task.Need{Key: "pause/operator/1", Kind: task.NeedPause, Reason: task.ReasonAllPaused, Subject: "operator", By: "unspeakable"})
 		must(t, server.Deliver(t.Context()))
 		must(t, server.Deliver(t.Context()))
-		o.want("answer/1")
+		o.want("answer/1 pause/operator/1")
 		if told := o.received[0].Needs[0]; told.URL != "https://toryo.example.com/tasks/t1" || !strings.Contains(told.What, "board:team/app#1") || !strings.Contains(told.Detail, "left out") {
 			t.Errorf("told %+v", told)
 		}

@@ -11,9 +11,10 @@ import (
 type Notifications interface {
 	// ListNotifications returns what is remembered for a target, in the order of the keys.
 	ListNotifications(ctx context.Context, target string) ([]Notification, error)
-	// NoteNotifications says what is new, what is over, and what is back that was over. What
-	// is new and known already stays as it is. What is back and was not sent is like new, but
-	// waits until it is due.
+	// NoteNotifications says what is new, what is over, what is back that was over, and what has
+	// to be sent again. What is new and known already stays as it is. What is back and was not
+	// sent is like new, but waits until it is due. What was sent is sent again only if it came
+	// back after that.
 	NoteNotifications(ctx context.Context, target string, change NotificationChange) error
 	// TakeNotifications makes those of the keys the caller's that are not sent, not over, and
 	// due at a time, and returns them. Nobody else gets them before they are due again.
@@ -29,7 +30,7 @@ type Notifications interface {
 type Notification struct {
 	Target   string
 	Key      string
-	NotedAt  time.Time // since when there is a reason for it: it was new then, or back and not sent
+	NotedAt  time.Time // since when there is a reason for it: it was new then, or back
 	Attempts int
 	DueAt    time.Time // when it may be sent; not before
 	SentAt   time.Time // zero if it is not sent
@@ -39,8 +40,8 @@ type Notification struct {
 
 // NotificationChange is what has changed at a moment, as keys.
 type NotificationChange struct {
-	At              time.Time
-	New, Over, Back []string
+	At                     time.Time
+	New, Over, Back, Again []string
 }
 
 // NotificationEnd is what became of an attempt: it is sent, or it is tried again.

@@ -169,6 +169,10 @@ func TestWhatBrowsersAreTold(t *testing.T) {
 	if status != 200 || len(told.Needs) != mostTold || len(body) > 300<<10 || told.Needs[0].Path != "/tasks/t1" || strings.Contains(told.Needs[0].Detail, "\n") {
 		t.Errorf("answered %d with %d bytes", status, len(body))
 	}
+	now.set(false, task.Need{Key: "tasks/no_agents/", Kind: task.NeedTasks, Reason: task.ReasonNoAgents, Tasks: 2})
+	if _, body := vera.get("/needs.json"); !strings.Contains(body, `"detail":"No agent is connected"`) {
+		t.Errorf("answered %s", body)
+	}
 	now.set(true)
 	if _, body := vera.get("/needs.json"); body != `{"quiet":true,"needs":[]}` {
 		t.Errorf("answered %s", body)
@@ -191,6 +195,8 @@ func (h *house) notified(t *testing.T) *window {
 		}
 		const every = window.setInterval;
 		window.setInterval = (act, pause) => every(act, pause / 100);
+		const clock = Date.now;
+		Date.now = () => clock() + Number(localStorage.getItem("ahead")); // minutes go by as a test wants
 		performance.setResourceTimingBufferSize(100000);`).Do(ctx)
 		return err
 	}), chromedp.ActionFunc(func(ctx context.Context) error {
@@ -206,8 +212,8 @@ func (h *house) notified(t *testing.T) *window {
 	return alice
 }
 
-// Trouble that has lasted is told of once, however many pages are opened while it lasts, and again
-// when it comes and goes only after an hour.
+// Trouble that has lasted is told of once, however many pages are opened and however long it lasts,
+// and again when it comes and goes only after an hour.
 func TestBrowserTellsOfTroubleOnce(t *testing.T) {
 	t.Parallel()
 	var now needing
@@ -242,11 +248,39 @@ func TestBrowserTellsOfTroubleOnce(t *testing.T) {
 	if again := get[[]string](alice, `window.shown`); len(again) > 0 {
 		t.Errorf("what came back at once is told again: %q", again)
 	}
-	alice.Run("an hour goes by", chromedp.Evaluate(`localStorage["toryo.told"] = JSON.stringify({"agent/a/offline": Date.now() - 3601 * 1000})`, nil))
-	now.set(false)
-	looks()
-	now.set(false, offline)
+	minutes := func(count int) {
+		t.Helper()
+		alice.Run("time goes by", chromedp.Evaluate(fmt.Sprintf(`localStorage.ahead = Number(localStorage.getItem("ahead")) + %d * 60000`, count), nil))
+		looks()
+	}
+	// It stays: that is told when the hour is over, once.
+	minutes(50)
+	if again := get[[]string](alice, `window.shown`); len(again) > 0 {
+		t.Errorf("what came back is told again before the hour is over: %q", again)
+	}
+	minutes(11)
 	alice.Until(`window.shown.length === 1`)
+	for range 3 {
+		minutes(50)
+	}
+	now.set(true, offline) // neither are quiet hours a reason to tell it again
+	looks()
+	for range 3 {
+		minutes(50)
+	}
+	now.set(false, offline)
+	looks()
+	if all := get[[]string](alice, `window.shown`); len(all) != 1 {
+		t.Errorf("what lasts is told again: %q", all)
+	}
+	// It is told to those who open a page after long.
+	alice.Run("close the page", chromedp.Evaluate(`localStorage.ahead = Number(localStorage.getItem("ahead")) + 180 * 60000`, nil), chromedp.Navigate("about:blank"))
+	alice.Open("/board")
+	alice.Until(`window.shown.length === 1`)
+	looks()
+	if all := get[[]string](alice, `window.shown`); len(all) != 1 {
+		t.Errorf("told %q", all)
+	}
 }
 
 // A browser whose reader wants it tells of each thing once, from one of several pages, and of

@@ -48,7 +48,7 @@ type diffView struct {
 	cut   bool       // there is more than any page shows
 	raw   string
 	// placed is the row below which each conversation stands, by its id. One that is not in it is
-	// on a line that the diff no longer has.
+	// on a line that the diff no longer has, or that no page shows.
 	placed map[string]diffPlace
 }
 
@@ -383,8 +383,11 @@ func (row *diffRow) place(name, old string, threads lineThreads, form *forge.Anc
 	return row.form != nil
 }
 
-// outdated are the conversations on lines that the diff no longer has.
-func (d *diffView) outdated(threads []forge.ReviewThread) []forge.ReviewThread {
+// whole says whether pages show every line of the diff.
+func (d *diffView) whole() bool { return !d.cut && d.raw == "" }
+
+// notPlaced are the conversations on lines that no page shows.
+func (d *diffView) notPlaced(threads []forge.ReviewThread) []forge.ReviewThread {
 	return slices.DeleteFunc(slices.Clone(threads), func(t forge.ReviewThread) bool {
 		_, shown := d.placed[t.ID]
 		return shown

@@ -99,7 +99,7 @@ func TestPlacesOfConversations(t *testing.T) {
 		t.Errorf("the excerpts are %v, %v and %v", old, fresh, none)
 	}
 	var left []string
-	for _, one := range view.outdated(threads) {
+	for _, one := range view.notPlaced(threads) {
 		left = append(left, one.ID)
 	}
 	if fmt.Sprint(left) != "[gone elsewhere far]" {
@@ -120,6 +120,23 @@ func TestEndlessDiff(t *testing.T) {
 	view = newDiff(file("a", 2*maxDiff), nil, nil)
 	if !view.cut || len(view.raw) > 2*maxRawDiff {
 		t.Errorf("%d files and %d bytes are shown", len(view.files), len(view.raw))
+	}
+}
+
+// A conversation on a line behind what is read of a diff is not called outdated.
+func TestConversationsBehindALongDiff(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	path := h.pullWith(t, map[string]string{
+		"a.txt": "first\n", "b.txt": strings.Repeat(strings.Repeat("x", 1<<20)+"\n", maxDiff>>20+1), "c.txt": "last\n",
+	})
+	alice := h.visitor(t, "alice")
+	if status, _ := alice.post(path+"/line", url.Values{"path": {"c.txt"}, "side": {"new"}, "line": {"1"}, "body": {"Is it the last?"}}); status != 200 {
+		t.Fatalf("the comment is answered %d", status)
+	}
+	_, page := alice.get(path + "?tab=changes")
+	if !strings.Contains(page, "Is it the last?") || !strings.Contains(page, "too long to show in full") || strings.Contains(page, "Outdated") {
+		t.Errorf("the page says %s", clipTo(anyTag.ReplaceAllString(page, " "), 5000))
 	}
 }
 

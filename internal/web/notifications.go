@@ -60,7 +60,7 @@ func (p *Pages) tellNeeds(w http.ResponseWriter, r *http.Request, v visit) {
 		said := messages.Need(v.language, need)
 		one := toldNeed{Key: shortKey(need.Key), Kind: string(need.Kind), What: textfmt.Shorten(textfmt.OneLine(said.What), longestTold), Path: cmp.Or(needList(need), "/")}
 		if one.Detail = need.Detail; one.Detail == "" {
-			one.Detail = said.Why
+			one.Detail = textfmt.UpperFirst(said.Why)
 		}
 		one.Detail = textfmt.Shorten(textfmt.OneLine(one.Detail), longestTold)
 		told.Needs = append(told.Needs, one)

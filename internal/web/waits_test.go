@@ -193,6 +193,11 @@ func TestTurnLimitIsShown(t *testing.T) {
 			t.Errorf("%s does not say how many turns there were: %s", address, text)
 		}
 	}
+	vera := h.visitor(t, "vera")
+	vera.header.Set("Accept-Language", "ja")
+	if _, text := vera.get("/tasks/" + string(one.ID)); !strings.Contains(text, "（40 turns）") {
+		t.Error("in Japanese the page does not say how many turns there were")
+	}
 }
 
 var anyTag = regexp.MustCompile(`<[^>]*>`)

@@ -13,8 +13,15 @@ type NotificationAccess struct {
 	Name, Format string
 	// Reach asks for an answer without sending a message.
 	Reach func(ctx context.Context) (status int, err error)
-	// Unsent counts what could not be sent yet, and says why.
-	Unsent func(ctx context.Context) (count int, problem string, err error)
+	// Told says what became of the messages to it.
+	Told func(ctx context.Context) (Told, error)
+}
+
+// Told is what became of messages.
+type Told struct {
+	Sent    bool   // one has arrived
+	Unsent  int    // how many things could not be told yet
+	Problem string // why
 }
 
 // Notifications says whether people can be told what waits for them. Nothing is sent.
@@ -47,14 +54,16 @@ func (n NotificationAccess) check(ctx context.Context) Finding {
 		return finding
 	}
 	// A database that cannot be read is a finding of its own.
-	if count, problem, err := n.Unsent(ctx); err == nil && count > 0 {
-		finding.Found = fmt.Sprintf("%s (%s): %d things could not be told: %s", n.Name, n.Format, count, problem)
+	told, err := n.Told(ctx)
+	if err == nil && told.Unsent > 0 {
+		finding.Found = fmt.Sprintf("%s (%s): %d things could not be told: %s", n.Name, n.Format, told.Unsent, told.Problem)
 		finding.Hint = "check the url and the format of the webhook; Toryo tries again automatically"
 		return finding
 	}
-	if gone(status) {
-		finding.Found = fmt.Sprintf("%s (%s): answers HTTP %d to a request without a message, as if the webhook did not exist any more", n.Name, n.Format, status)
-		finding.Hint = "send a test message; if it does not arrive, make a new webhook and set its address"
+	// Some programs answer so to everything but a message.
+	if gone(status) && (err != nil || !told.Sent) {
+		finding.Found = fmt.Sprintf("%s (%s): answers HTTP %d to a request without a message, as if the webhook no longer existed", n.Name, n.Format, status)
+		finding.Hint = "send a test message; if it does not arrive, create a new webhook and set its address"
 		return finding
 	}
 	finding.Status = OK

@@ -98,21 +98,30 @@ func LookAtNotifications(c config.Config) []doctor.NotificationAccess {
 		all = append(all, doctor.NotificationAccess{
 			Name: to.Name, Format: string(to.Format),
 			Reach: func(ctx context.Context) (int, error) { return sender.Reach(ctx, to) },
-			Unsent: func(ctx context.Context) (count int, problem string, err error) {
+			Told: func(ctx context.Context) (told doctor.Told, err error) {
 				err = lookInto(ctx, c, func(database store.Store) error {
 					known, err := database.ListNotifications(ctx, to.Name)
-					for _, one := range known {
-						if one.SentAt.IsZero() && one.OverAt.IsZero() && one.Problem != "" {
-							count, problem = count+1, one.Problem
-						}
-					}
+					told = toldOf(known)
 					return err
 				})
-				return count, problem, err
+				return told, err
 			},
 		})
 	}
 	return all
+}
+
+// toldOf is what became of the messages to a webhook.
+func toldOf(known []store.Notification) (told doctor.Told) {
+	for _, one := range known {
+		switch {
+		case !one.SentAt.IsZero():
+			told.Sent = true
+		case one.OverAt.IsZero() && one.Problem != "":
+			told.Unsent, told.Problem = told.Unsent+1, one.Problem
+		}
+	}
+	return told
 }
 
 // TryNotification sends a test message to a webhook of the configuration.

@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/doctor"
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/leader"
 	"github.com/toryo-dev/toryo/internal/redact"
@@ -56,5 +58,19 @@ func TestNotificationsBeginWithTheServer(t *testing.T) {
 	check(err)
 	if requests.Load() != 1 || len(known) != 2 {
 		t.Errorf("%d messages, and %+v is remembered", requests.Load(), known)
+	}
+}
+
+// The doctor hears whether a message has arrived, and what could not be told that still waits.
+func TestWhatBecameOfNotifications(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
+	told := toldOf([]store.Notification{{Key: "waits"}, {Key: "over", OverAt: at, Problem: "closed"}})
+	if told != (doctor.Told{}) {
+		t.Errorf("it hears %+v", told)
+	}
+	told = toldOf([]store.Notification{{Key: "failed", Problem: "closed"}, {Key: "sent", SentAt: at}, {Key: "sent and over", SentAt: at, OverAt: at}})
+	if told != (doctor.Told{Sent: true, Unsent: 1, Problem: "closed"}) {
+		t.Errorf("it hears %+v", told)
 	}
 }

@@ -173,7 +173,7 @@ func TestTryingNotifications(t *testing.T) {
 	if err := os.WriteFile(file, []byte("notifications:\n  webhooks:\n    team: {url_file: url}\n    zeal: {url_file: good, secret_file: secret}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if said, err := run("notify", "test"); err == nil || !strings.Contains(said, "zeal has taken a test message") || !strings.Contains(said, "the webhook team cannot be reached") {
+	if said, err := run("notify", "test"); err == nil || !strings.Contains(said, "zeal accepted the test message") || !strings.Contains(said, "the webhook team cannot be reached") {
 		t.Errorf("it says %q, %v", said, err)
 	}
 	if said, err := run("notify", "test", "team"); err == nil || strings.Contains(said, "0123456789") || !strings.Contains(said, "connection refused") {

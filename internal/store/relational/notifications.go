@@ -41,14 +41,25 @@ func (s *Store) NoteNotifications(ctx context.Context, target string, change sto
 			}
 		}
 		for _, key := range sorted(change.Back) {
-			if _, err := q.exec(ctx, `UPDATE notifications SET over_at = ?, noted_at = CASE WHEN sent_at = ? THEN ? ELSE noted_at END,
+			if _, err := q.exec(ctx, `UPDATE notifications SET over_at = ?, noted_at = ?,
 				due_at = CASE WHEN sent_at = ? AND due_at < ? THEN ? ELSE due_at END
-				WHERE target = ? AND name = ? AND over_at <> ?`, never, never, at, never, at, at, target, key, never); err != nil {
+				WHERE target = ? AND name = ? AND over_at <> ?`, never, at, never, at, at, target, key, never); err != nil {
 				return err
 			}
 		}
-		return nil
+		return sendAgain(ctx, q, target, change.Again)
 	})
+}
+
+// sendAgain makes what was sent, and came back after that, unsent.
+func sendAgain(ctx context.Context, q session, target string, keys []string) error {
+	for _, key := range sorted(keys) {
+		if _, err := q.exec(ctx, `UPDATE notifications SET sent_at = ?, attempts = 0, problem = ''
+			WHERE target = ? AND name = ? AND sent_at <> ? AND over_at = ? AND noted_at > sent_at`, never, target, key, never, never); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sorted is the order in which all servers change rows, so that none waits for another that

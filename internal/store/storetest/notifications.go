@@ -15,6 +15,7 @@ var notificationChecks = []check{
 	{"an attempt that failed is made again when it is due", notifyAgain},
 	{"what is over is not sent, and forgotten after a while", forgetOver},
 	{"what is back and was not sent is like new", noteAgain},
+	{"what came back after it was sent is sent again", sendAgain},
 	{"each target is told by itself", targetsApart},
 }
 
@@ -103,9 +104,36 @@ func noteAgain(t *testing.T, s store.Store) {
 	back := noon.Add(2 * time.Minute)
 	equal(t, notifications(t, s), []store.Notification{
 		{Target: notified, Key: "failed", NotedAt: back, Attempts: 1, DueAt: noon.Add(5 * time.Minute), Problem: "closed"},
-		{Target: notified, Key: "sent", NotedAt: noon, Attempts: 1, DueAt: noon, SentAt: noon},
+		{Target: notified, Key: "sent", NotedAt: back, Attempts: 1, DueAt: noon, SentAt: noon},
 		{Target: notified, Key: "waits", NotedAt: back, DueAt: back},
 	})
+}
+
+func sendAgain(t *testing.T, s store.Store) {
+	all := []string{"back", "over", "there", "unsent"}
+	note(t, s, 0, store.NotificationChange{New: all})
+	equal(t, takeNotifications(t, s, 0, "back", "over", "there"), []string{"back", "over", "there"})
+	must(t, s.EndNotifications(t.Context(), notified, []string{"back", "over", "there"}, store.NotificationEnd{SentAt: noon, DueAt: noon}))
+	must(t, s.EndNotifications(t.Context(), notified, []string{"unsent"}, store.NotificationEnd{DueAt: noon, Problem: "closed"}))
+	note(t, s, 1, store.NotificationChange{Over: []string{"back", "over"}})
+	note(t, s, 2, store.NotificationChange{Back: []string{"back"}})
+	equal(t, takeNotifications(t, s, 3, "back"), nil)
+	note(t, s, 60, store.NotificationChange{Again: append(all, "none")})
+	back := noon.Add(2 * time.Minute)
+	equal(t, notifications(t, s), []store.Notification{
+		{Target: notified, Key: "back", NotedAt: back, DueAt: noon},
+		{Target: notified, Key: "over", NotedAt: noon, Attempts: 1, DueAt: noon, SentAt: noon, OverAt: noon.Add(time.Minute)},
+		{Target: notified, Key: "there", NotedAt: noon, Attempts: 1, DueAt: noon, SentAt: noon},
+		{Target: notified, Key: "unsent", NotedAt: noon, DueAt: noon, Problem: "closed"},
+	})
+	equal(t, takeNotifications(t, s, 60, "back", "over", "there"), []string{"back"})
+	sent := noon.Add(time.Hour)
+	must(t, s.EndNotifications(t.Context(), notified, []string{"back"}, store.NotificationEnd{SentAt: sent, DueAt: sent}))
+	note(t, s, 61, store.NotificationChange{Again: all}) // another server has read it before that
+	equal(t, takeNotifications(t, s, 61, "back"), nil)
+	// What is back just now is sent again at once.
+	note(t, s, 70, store.NotificationChange{Back: []string{"over"}, Again: []string{"over"}})
+	equal(t, takeNotifications(t, s, 70, "over"), []string{"over"})
 }
 
 func targetsApart(t *testing.T, s store.Store) {

@@ -58,8 +58,7 @@ async function look() {
     const answer = await fetch("/needs.json", { headers: { Accept: "application/json" } });
     if (!answer.ok) return; // signed out, or the server is restarting
     const now = await answer.json();
-    if (now.quiet) return; // it is told after the quiet hours, if it waits still
-    tell(now.needs);
+    tell(now.needs, now.quiet);
   } catch {
     // The connection is lost; the next look tells.
   } finally {
@@ -72,33 +71,45 @@ async function look() {
 const settling = new Set(["agent", "tasks", "server"]);
 let before = new Set();
 
-// What was told is remembered with when it was last there. Trouble that comes and goes is told of
-// again after an hour. The others have another key when they come again; they are remembered for
-// as long as a failure may come back into the list of the newest.
+// What was told is remembered with when it was told, when it was last there, and whether it was
+// away since it was told. Trouble that comes and goes is told of again after an hour. The others
+// have another key when they come again; they are remembered for as long as a failure may come back
+// into the list of the newest.
 const hour = 3600 * 1000;
 const remembered = (key) => (settling.has(key.split("/")[0]) ? hour : 8 * 24 * hour);
 const mostRemembered = 2000;
 
-function told() {
+// told is what was told. What has not been there for long is forgotten.
+function told(now) {
   let known = null;
   try {
     known = JSON.parse(read(toldOf));
   } catch {
     // Whatever is there was not written by this script.
   }
-  return new Map(known && typeof known === "object" ? Object.entries(known) : []);
+  const all = known && typeof known === "object" ? Object.entries(known) : [];
+  return new Map(all.filter(([key, one]) => one && now - one.seen < remembered(key)));
 }
 
-function tell(needs) {
+// mark says of what was told whether it is still there, and of trouble that it is away.
+function mark(known, needs, now) {
+  const there = new Set(needs.map((need) => need.key));
+  for (const [key, one] of known) {
+    if (there.has(key)) one.seen = now;
+    else if (settling.has(key.split("/")[0])) one.away = true;
+  }
+}
+
+function tell(needs, quiet) {
   const now = Date.now();
-  const known = told();
+  const known = told(now);
+  mark(known, needs, now);
   const lasting = needs.filter((need) => !settling.has(need.kind) || before.has(need.key));
   before = new Set(needs.map((need) => need.key));
-  const fresh = lasting.filter((need) => !known.has(need.key));
-  for (const need of needs) if (known.has(need.key)) known.set(need.key, now);
-  for (const need of fresh) known.set(need.key, now);
-  // What has been over for long is forgotten, so that this does not grow.
-  const kept = [...known].filter(([key, at]) => now - at < remembered(key)).sort((a, b) => b[1] - a[1]).slice(0, mostRemembered);
+  const again = (one) => one.away && now - one.told >= hour;
+  const fresh = quiet ? [] : lasting.filter(({ key }) => !known.has(key) || again(known.get(key))); // it is told after the quiet hours, if it waits still
+  for (const { key } of fresh) known.set(key, { told: now, seen: now, away: false });
+  const kept = [...known].sort((a, b) => b[1].seen - a[1].seen).slice(0, mostRemembered); // so that this does not grow
   if (!write(toldOf, JSON.stringify(Object.fromEntries(kept)))) return;
   if (fresh.length > most) {
     popUp(`${choice.dataset.many} (${fresh.length})`, fresh.map((need) => need.what).slice(0, most).join("\n"), "toryo.many", "/");
