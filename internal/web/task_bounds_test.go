@@ -120,6 +120,10 @@ func (w *weighed) EventsBefore(ctx context.Context, id task.ID, position int64, 
 	return w.count(w.Store.EventsBefore(ctx, id, position, limit))
 }
 
+func (w *weighed) EventsOfAfter(ctx context.Context, id task.ID, position int64, limit int, kinds ...task.EventKind) ([]task.Event, error) {
+	return w.count(w.Store.EventsOfAfter(ctx, id, position, limit, kinds...))
+}
+
 func (w *weighed) LastEvent(ctx context.Context, id task.ID, kind task.EventKind) (task.Event, error) {
 	event, err := w.Store.LastEvent(ctx, id, kind)
 	_, _ = w.count([]task.Event{event}, err)
