@@ -389,3 +389,20 @@ func TestLongQuestions(t *testing.T) {
 		}
 	}
 }
+
+// What a model has before it has headings, which begin with a capital letter.
+func TestNamesOfBlocks(t *testing.T) {
+	t.Parallel()
+	en, ja := visit{language: "en"}, visit{language: "ja"}
+	for _, name := range []string{"comments", "diff", "environment_setup", "rules", "understanding"} {
+		if text := blockName(en, name); text == name || text[0] < 'A' || text[0] > 'Z' {
+			t.Errorf("the block %s is called %q", name, text)
+		}
+	}
+	if text := blockName(ja, "environment_setup"); text != "環境構築の手順" {
+		t.Errorf("the set-up of the environment is called %q", text)
+	}
+	if got := en.t("ledger.waiting") + " " + ja.t("ledger.waiting"); got != "Not included yet 取り込み待ち" {
+		t.Errorf("a comment that waits is called %q", got)
+	}
+}
