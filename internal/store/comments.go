@@ -21,6 +21,8 @@ type CommentLog interface {
 	// CommentsAfter returns entries whose position is greater than the given one,
 	// in order.
 	CommentsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.CommentEntry, error)
+	// LastComment returns the position of the last entry, 0 if there is none.
+	LastComment(ctx context.Context, id task.ID) (int64, error)
 	// StartComments notes the position up to which the task was told with its
 	// assignment, in a generation; NotFound if there is no such task, StaleGeneration if
 	// it is in another one.

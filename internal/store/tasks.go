@@ -228,6 +228,9 @@ type Events interface {
 	LastFrom(ctx context.Context, id task.ID, source task.EventSource) (task.Event, error)
 	// EventsOf returns all events of a task that are of the given kinds, in order.
 	EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error)
+	// EventsOfAfter returns events of the given kinds as EventsAfter returns those of all: so many
+	// at most after a position, and no more than [MaxEventBytes].
+	EventsOfAfter(ctx context.Context, id task.ID, position int64, limit int, kinds ...task.EventKind) ([]task.Event, error)
 	// LastPosition returns the position of the newest event of a task, 0 if it has
 	// none.
 	LastPosition(ctx context.Context, id task.ID) (int64, error)

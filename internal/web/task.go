@@ -22,12 +22,14 @@ import (
 type taskStore interface {
 	Task(ctx context.Context, id task.ID) (task.Task, error)
 	LastPosition(ctx context.Context, id task.ID) (int64, error)
-	EventsOf(ctx context.Context, id task.ID, kinds ...task.EventKind) ([]task.Event, error)
+	LastEvent(ctx context.Context, id task.ID, kind task.EventKind) (task.Event, error)
+	EventsOfAfter(ctx context.Context, id task.ID, position int64, limit int, kinds ...task.EventKind) ([]task.Event, error)
 	EventsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
 	EventsBefore(ctx context.Context, id task.ID, position int64, limit int) ([]task.Event, error)
 	ReceiptsOf(ctx context.Context, id task.ID) ([]store.Receipt, error)
 	CommentsStart(ctx context.Context, id task.ID) (int64, error)
 	CommentsAfter(ctx context.Context, id task.ID, position int64, limit int) ([]task.CommentEntry, error)
+	LastComment(ctx context.Context, id task.ID) (int64, error)
 }
 
 // Steering moves tasks on behalf of people. Each method returns when what is wanted
@@ -83,10 +85,14 @@ func (p *Pages) showTask(r *http.Request, v visit) (templ.Component, error) {
 		view.tab = tabConversation
 	}
 	if name := query.Get("file"); view.tab == tabChanges && name != "" {
-		if view.file, err = p.changedFile(ctx, view.Task, view.saved, name); err != nil {
+		only := query.Has("part") // the script asks for the file only
+		view.file, err = p.changedFile(ctx, view.Task, view.saved, name)
+		switch {
+		case task.CodeOf(err) == task.NotFound && !only:
+			view.file = nil // it is as it was again: the page goes on with all files
+		case err != nil:
 			return nil, err
-		}
-		if query.Has("part") { // the script asks for the file only
+		case only:
 			return unifiedDiff(v, *view.file), nil
 		}
 	}
@@ -134,13 +140,20 @@ func (p *Pages) readQuestion(ctx context.Context, view *taskView) error {
 	if view.AwaitsApproval() {
 		return nil
 	}
-	if view.question = view.Detail; view.question != "" {
+	if view.question = view.Detail; view.question != "" && len(view.question) < nearlyCut {
 		return nil
 	}
-	// Tasks that were paused by earlier versions do not have it.
+	// A long one is cut there, and tasks that were paused by earlier versions do not have it.
 	newest, err := p.Store.EventsBefore(ctx, view.ID, view.last+1, journalPage)
-	view.question = questionOf(newest)
-	return err
+	if err != nil {
+		return err
+	}
+	if noted := questionOf(newest); noted.Text != "" {
+		view.question, view.questionAt = noted.Text, noted.Position
+	} else if view.question != "" {
+		view.question += "…"
+	}
+	return nil
 }
 
 // readItem reads the item on the board and the pull requests about it, as far as the reader may see
@@ -220,25 +233,15 @@ func (p *Pages) sendEntries(ctx context.Context, v visit, to stream, id task.ID,
 	}
 }
 
-// seeTask says how long the journal of a task is, and how much people have written on its item. It is
-// for one goroutine.
+// seeTask says how long the journal of a task is, and how much people have written on its item.
 func (p *Pages) seeTask(id task.ID) look {
-	comments := int64(0)
 	return func(ctx context.Context) (string, error) {
 		last, err := p.Store.LastPosition(ctx, id)
 		if err != nil {
 			return "", err
 		}
-		for {
-			more, err := p.Store.CommentsAfter(ctx, id, comments, mostWaiting)
-			if err != nil {
-				return "", err
-			}
-			if len(more) == 0 {
-				return fmt.Sprintf("%d-%d", last, comments), nil
-			}
-			comments = more[len(more)-1].Position
-		}
+		comments, err := p.Store.LastComment(ctx, id)
+		return fmt.Sprintf("%d-%d", last, comments), err
 	}
 }
 

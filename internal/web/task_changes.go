@@ -144,7 +144,8 @@ func (p *Pages) readWork(ctx context.Context, view *taskView) (err error) {
 	if view.tab == tabChanges {
 		wait = waitForChanges
 	}
-	changes, err := p.changesOf(ctx, view.Task, view.saved, wait)
+	changes, reading, err := p.changesOf(ctx, view.Task, view.saved, wait)
+	view.reading = reading
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -157,9 +158,9 @@ func (p *Pages) readWork(ctx context.Context, view *taskView) (err error) {
 }
 
 // changesOf are the changes of a task as it was saved last. Who does not want to wait long is given
-// those before.
-func (p *Pages) changesOf(ctx context.Context, of task.Task, saved string, wait time.Duration) (Changes, error) {
-	kept := p.changed.find(ctx, of.ID, saved, func(ctx context.Context) (Changes, error) {
+// those before, and told that they are still being read.
+func (p *Pages) changesOf(ctx context.Context, of task.Task, saved string, wait time.Duration) (changes Changes, reading bool, err error) {
+	kept := p.changed.find(ctx, of, saved, func(ctx context.Context) (Changes, error) {
 		changes, err := p.Work.Changes(ctx, of)
 		if err != nil && ctx.Err() == nil && task.CodeOf(err) != task.NotFound {
 			p.Log.WarnContext(ctx, "the changes of a task cannot be read", "task", of.ID, "error", err)
@@ -170,14 +171,14 @@ func (p *Pages) changesOf(ctx context.Context, of task.Task, saved string, wait 
 	defer timer.Stop()
 	select {
 	case <-kept.known:
-		return kept.changes, kept.err
+		return kept.changes, false, kept.err
 	case <-ctx.Done():
-		return Changes{}, ctx.Err()
+		return Changes{}, false, ctx.Err()
 	case <-timer.C:
 		if kept.before != nil {
-			return *kept.before, nil
+			return *kept.before, true, nil
 		}
-		return Changes{}, task.Errorf(task.Unavailable, "the changes are still being read")
+		return Changes{}, true, task.Errorf(task.Unavailable, "the changes are still being read")
 	}
 }
 
@@ -197,7 +198,7 @@ func (p *Pages) changedFile(ctx context.Context, of task.Task, saved, name strin
 	if p.Work == nil || saved == "" {
 		return nil, gone
 	}
-	changes, err := p.changesOf(ctx, of, saved, waitForChanges)
+	changes, _, err := p.changesOf(ctx, of, saved, waitForChanges)
 	if err != nil {
 		return nil, err
 	}
@@ -205,16 +206,21 @@ func (p *Pages) changedFile(ctx context.Context, of task.Task, saved, name strin
 	if at < 0 {
 		return nil, gone
 	}
+	key := diffKey{of.ID, changes.Base, changes.Head, changes.Files[at]}
+	if view := p.changed.diff(key); view != nil {
+		return view, nil
+	}
 	patch, err := p.Work.FileDiff(ctx, of, changes, changes.Files[at], maxFileDiff)
 	if err != nil {
 		return nil, err
 	}
 	view := newTaskFile(patch)
 	view.name, view.note, view.cut = name, changes.Files[at].note(), view.cut || len(patch) >= maxFileDiff
+	p.changed.keepDiff(key, view)
 	return view, nil
 }
 
-// taskFile is what a task has changed in a file.
+// taskFile is what a task has changed in a file. Nobody changes it, as it is kept.
 type taskFile struct {
 	name  string
 	note  string // what is special about it, as a key of the texts
@@ -232,7 +238,7 @@ func newTaskFile(patch string) *taskFile {
 	}
 	lines := unified(fileOf(files[0]).rows)
 	fitting := fittingLines(lines)
-	return &taskFile{lines: lines[:fitting], cut: fitting < len(lines)}
+	return &taskFile{lines: slices.Clone(lines[:fitting]), cut: fitting < len(lines)}
 }
 
 // fittingLines is how many lines of a diff there is room for on a page. A row of the table has about as

@@ -17,11 +17,27 @@ const (
 	mostNamed = 200
 	// mostVerdicts is how many verifications are named.
 	mostVerdicts = 30
+	// mostTests is how many runs of tests the outline of a verification names.
+	mostTests = 20
 )
 
-// newestFirst are the last verifications.
+// outlineOf is what is shown of an earlier verification until it is opened.
+func outlineOf(of journal.Verdict) journal.Verdict {
+	short := journal.Verdict{Round: of.Round, Passed: of.Passed, Untested: of.Untested, NoTests: of.NoTests}
+	for _, run := range of.Tests[:min(len(of.Tests), mostTests)] {
+		short.Tests = append(short.Tests, journal.TestedRun{ExitCode: run.ExitCode, TimedOut: run.TimedOut, Counted: run.Counted, Ran: run.Ran, Failed: run.Failed})
+	}
+	return short
+}
+
+// lastVerdicts are as many verifications as are named.
+func lastVerdicts(all []verdictView) []verdictView {
+	return slices.Delete(all, 0, max(0, len(all)-mostVerdicts))
+}
+
+// newestFirst are verifications in the other order.
 func newestFirst(all []verdictView) []verdictView {
-	last := slices.Clone(all[max(0, len(all)-mostVerdicts):])
+	last := slices.Clone(all)
 	slices.Reverse(last)
 	return last
 }

@@ -42,7 +42,7 @@ func (p *Pages) readConversation(ctx context.Context, v visit, view *taskView, q
 		return p.readAt(ctx, v, view, at)
 	}
 	entries := journal.Shown(newest, nil, at)
-	laid, err := layOut(ctx, v, view.Task, entries, len(entries))
+	laid, err := layOut(ctx, v, view.Task, view.roomForRows(), entries, len(entries))
 	switch {
 	case err != nil:
 		return err
@@ -75,7 +75,7 @@ func (p *Pages) readAt(ctx context.Context, v visit, view *taskView, at int64) e
 	if middle < 0 {
 		middle = len(entries)
 	}
-	laid, err := layOut(ctx, v, view.Task, entries, middle)
+	laid, err := layOut(ctx, v, view.Task, view.roomForRows(), entries, middle)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (p *Pages) readAfter(ctx context.Context, v visit, view *taskView, after in
 	if err != nil {
 		return err
 	}
-	laid, err := layOut(ctx, v, view.Task, journal.Shown(events, later, 0), 0)
+	laid, err := layOut(ctx, v, view.Task, view.roomForRows(), journal.Shown(events, later, 0), 0)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (p *Pages) showJournal(r *http.Request, v visit) (templ.Component, error) {
 		return nil, err
 	}
 	entries := journal.Shown(events, later, 0)
-	laid, err := layOut(r.Context(), v, of, entries, len(entries))
+	laid, err := layOut(r.Context(), v, of, room{pageInline, pageRows}, entries, len(entries))
 	if err != nil {
 		return nil, err
 	}
@@ -245,6 +245,18 @@ const (
 	pageRows   = 160 << 10
 )
 
+// roomForRows is how much room the page has for entries. There is less where other things are on it.
+func (t *taskView) roomForRows() room {
+	switch {
+	case t.search != nil:
+		return room{pageInline / 4, pageRows / 4}
+	case t.question != "" || len(t.waiting.comments) > 0:
+		return room{pageInline / 2, pageRows / 2}
+	default:
+		return room{pageInline, pageRows}
+	}
+}
+
 // laidOut is a piece of a journal as HTML.
 type laidOut struct {
 	rows []string
@@ -255,10 +267,9 @@ type laidOut struct {
 
 // layOut lays entries out for a page, beginning at the one that people look at and going both ways
 // from there, as far as they fit.
-func layOut(ctx context.Context, v visit, of task.Task, entries []journal.Entry, middle int) (laid laidOut, err error) {
-	space := room{pageInline, pageRows}
+func layOut(ctx context.Context, v visit, of task.Task, space room, entries []journal.Entry, middle int) (laid laidOut, err error) {
 	if middle > 0 && middle < len(entries) {
-		space = room{pageInline / 2, pageRows / 2}
+		space = room{space.inline / 2, space.all / 2}
 	}
 	after := space
 	var before []string

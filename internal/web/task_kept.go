@@ -11,6 +11,9 @@ import (
 const (
 	// mostKept is of how many tasks the changes are kept.
 	mostKept = 100
+	// mostDiffs is how many diffs of single files are kept. The page of a file is made anew as often as
+	// others.
+	mostDiffs = 50
 	// failureKept is how long changes that could not be read are not tried again.
 	failureKept = 30 * time.Second
 )
@@ -21,15 +24,40 @@ const (
 type keptChanges struct {
 	mutex   sync.Mutex
 	of      map[task.ID]*keptChange
+	diffs   map[diffKey]*taskFile
 	reading map[*keptChange]context.CancelFunc
 	stopped bool
 	readers sync.WaitGroup
 }
 
+// diffKey names the diff of a file.
+type diffKey struct {
+	of         task.ID
+	base, head string
+	file       ChangedFile
+}
+
+// diff is the diff of a file; nil if it is not kept.
+func (k *keptChanges) diff(key diffKey) *taskFile {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	return k.diffs[key]
+}
+
+func (k *keptChanges) keepDiff(key diffKey, file *taskFile) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	if k.diffs == nil || len(k.diffs) >= mostDiffs {
+		k.diffs = make(map[diffKey]*taskFile)
+	}
+	k.diffs[key] = file
+}
+
 // keptChange is what is known of the changes of a task as it was saved.
 type keptChange struct {
+	work    int64 // the first generation of the work: after a retry it is other work
 	saved   string
-	before  *Changes      // those of an earlier save, if they are known
+	before  *Changes      // those of an earlier save of the same work, if they are known
 	known   chan struct{} // closed when what follows is
 	changes Changes
 	err     error
@@ -47,14 +75,14 @@ func (k *keptChange) isKnown() bool {
 }
 
 // serves reports whether the changes need not be read again for what was saved.
-func (k *keptChange) serves(saved string) bool {
-	return k != nil && k.saved == saved && (!k.isKnown() || k.err == nil || time.Since(k.at) < failureKept)
+func (k *keptChange) serves(work int64, saved string) bool {
+	return k != nil && k.work == work && k.saved == saved && (!k.isKnown() || k.err == nil || time.Since(k.at) < failureKept)
 }
 
-// last are the changes that are known, if any are.
-func (k *keptChange) last() *Changes {
+// last are the changes of some work that are known, if any are.
+func (k *keptChange) last(work int64) *Changes {
 	switch {
-	case k == nil:
+	case k == nil || k.work != work:
 		return nil
 	case k.isKnown() && k.err == nil:
 		changes := k.changes // or all earlier ones would be kept
@@ -66,13 +94,14 @@ func (k *keptChange) last() *Changes {
 
 // find finds the changes of a task as it was saved, which may not be known yet. They are read for all
 // who ask, so that it does not end with the request.
-func (k *keptChanges) find(ctx context.Context, id task.ID, saved string, read func(context.Context) (Changes, error)) *keptChange {
+func (k *keptChanges) find(ctx context.Context, of task.Task, saved string, read func(context.Context) (Changes, error)) *keptChange {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
-	if kept := k.of[id]; kept.serves(saved) {
+	id, work := of.ID, of.FirstGeneration
+	if kept := k.of[id]; kept.serves(work, saved) {
 		return kept
 	}
-	made := &keptChange{saved: saved, before: k.of[id].last(), known: make(chan struct{})}
+	made := &keptChange{work: work, saved: saved, before: k.of[id].last(work), known: make(chan struct{})}
 	if k.stopped {
 		made.err = task.Errorf(task.Unavailable, "the server stops")
 		close(made.known)

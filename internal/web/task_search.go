@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/a-h/templ"
+
 	"github.com/toryo-dev/toryo/internal/journal"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
@@ -22,6 +24,10 @@ const (
 	// aroundFound is how many bytes are shown before what was found.
 	aroundFound  = 60
 	longestFound = 200
+	// foundRoom is how many bytes of HTML what was found has, about, and foundRow how many a row of it
+	// has besides its excerpt.
+	foundRoom = 80 << 10
+	foundRow  = 350
 )
 
 // searchView is what was found in a run, the newest first.
@@ -29,6 +35,13 @@ type searchView struct {
 	words string
 	found []foundEntry
 	next  int64 // the position before which was not looked yet; 0 if there is nothing
+	size  int   // of what was found, as HTML
+	// ended are the calls, by their keys, whose end was seen and whose beginning was not: what is before
+	// the end is not shown. A name may come again before that.
+	ended map[string]bool
+	// wrote are the positions of output that was found, by the key of a call whose beginning was not
+	// seen yet.
+	wrote map[string][]int64
 }
 
 // foundEntry is an entry that has what was looked for.
@@ -40,13 +53,15 @@ type foundEntry struct {
 // searchTask looks for entries that have a text, without regard to case: those before a position, or
 // all for 0.
 func (p *Pages) searchTask(ctx context.Context, id task.ID, words string, before int64) (*searchView, error) {
-	view := &searchView{words: words}
+	view := &searchView{words: words, ended: make(map[string]bool), wrote: make(map[string][]int64)}
 	wanted := strings.ToLower(strings.TrimSpace(words))
 	if wanted == "" {
 		return view, nil
 	}
 	if before == 0 {
 		before = math.MaxInt64
+	} else if err := p.lookAhead(ctx, id, view, before); err != nil {
+		return nil, err
 	}
 	for until := time.Now().Add(longestSearch); ; {
 		events, err := p.Store.EventsBefore(ctx, id, before, searchBatch)
@@ -58,7 +73,7 @@ func (p *Pages) searchTask(ctx context.Context, id task.ID, words string, before
 			if !view.look(id, journal.Read(event), wanted) {
 				continue
 			}
-			if len(view.found) == mostFound {
+			if len(view.found) == mostFound || view.size > foundRoom {
 				view.next = before
 				return view, nil
 			}
@@ -70,10 +85,41 @@ func (p *Pages) searchTask(ctx context.Context, id task.ID, words string, before
 	}
 }
 
-// look looks for a text in an entry. What a call has written is in its end, which is what the page
-// shows of it.
+// lookAhead notes which calls end behind a position from which a search goes on, as far as the page
+// looks for that too.
+func (p *Pages) lookAhead(ctx context.Context, id task.ID, view *searchView, before int64) error {
+	later, err := p.Store.EventsAfter(ctx, id, before-1, aheadPage)
+	for _, event := range slices.Backward(later) {
+		view.follow(journal.Read(event))
+	}
+	return err
+}
+
+// follow notes the ends of calls, going back. It reports whether the page shows what the entry has of
+// a call: of one that has ended that is the end, which has what the call has written.
+func (s *searchView) follow(entry journal.Entry) (shown bool) {
+	call, output := entry.CallKey(), entry.OutputKey()
+	switch {
+	case call != "" && entry.Result != nil:
+		// Output of it that came later is not shown.
+		late := s.wrote[call]
+		s.found = slices.DeleteFunc(s.found, func(one foundEntry) bool { return slices.Contains(late, one.Position) })
+		delete(s.wrote, call)
+		s.ended[call] = true
+		return true
+	case call != "":
+		ended := s.ended[call]
+		delete(s.ended, call)
+		delete(s.wrote, call)
+		return !ended
+	default:
+		return output == "" || !s.ended[output]
+	}
+}
+
+// look looks for a text in an entry.
 func (s *searchView) look(id task.ID, entry journal.Entry, wanted string) (found bool) {
-	if entry.OutputKey() != "" || entry.CallKey() != "" && entry.Result == nil {
+	if !s.follow(entry) {
 		return false
 	}
 	text := searchable(entry)
@@ -81,13 +127,24 @@ func (s *searchView) look(id task.ID, entry journal.Entry, wanted string) (found
 	if at < 0 {
 		return false
 	}
-	s.found = append(s.found, foundEntry{entryView{Entry: entry, of: id}, excerptOf(text, at)})
+	// Only that is kept which is shown: entries may be large.
+	kept := journal.Entry{Position: entry.Position, Kind: entry.Kind, At: entry.At}
+	one := foundEntry{entryView{Entry: kept, of: id}, excerptOf(text, at)}
+	s.found = append(s.found, one)
+	if output := entry.OutputKey(); output != "" {
+		s.wrote[output] = append(s.wrote[output], entry.Position)
+	}
+	s.size += foundRow + len(templ.EscapeString(one.excerpt))
 	return true
 }
 
 // searchable is what people can see of an entry.
 func searchable(e journal.Entry) string {
-	texts := []string{e.Title, e.Body, e.Text, e.Commit}
+	said := e.Text
+	if e.IsOutput() {
+		said = textfmt.StripEscapes(said)
+	}
+	texts := []string{e.Title, e.Body, said, e.Commit}
 	texts = append(texts, e.Texts()...)
 	texts = append(texts, e.Thinking()...)
 	if e.Call != nil {

@@ -21,6 +21,18 @@ const (
 	shownWaiting = 10
 	// longestWaiting is how many characters of each are shown.
 	longestWaiting = 1000
+	// maxWaiting is how many bytes of HTML each has at most. Of one that has more, as of a text of many
+	// marks, fewer characters are shown as they are.
+	maxWaiting    = 4 << 10
+	costlyWaiting = 300
+	// nearlyCut is how long what a task says of its state is that may have been cut. What is unseemly
+	// is taken out of it after that.
+	nearlyCut = task.LongestDetail - 200
+	// shownQuestion is how many bytes of a question are shown, in maxQuestion bytes of HTML. Of one
+	// that has more, fewer bytes are shown as they are.
+	shownQuestion  = 12 << 10
+	maxQuestion    = 20 << 10
+	costlyQuestion = task.LongestDetail
 	// wholePlan is how many bytes a plan has that is shown whole, and longestAction how many
 	// characters of each action are shown of a longer one.
 	wholePlan     = 20 << 10
@@ -28,10 +40,24 @@ const (
 	longestAction = 120
 )
 
-// lastOf are the last ones of many, and how many there were before them.
-func lastOf[T any](all []T) (last []T, before int) {
-	before = max(0, len(all)-mostSide)
-	return all[before:], before
+// recent are the last ones of many that come one after the other.
+type recent[T any] struct {
+	kept  []T // some more than are wanted
+	count int
+}
+
+func (r *recent[T]) add(one T) {
+	if len(r.kept) == 2*mostSide {
+		r.kept = append(r.kept[:0], r.kept[mostSide:]...)
+	}
+	r.kept = append(r.kept, one)
+	r.count++
+}
+
+// last are the last ones, and how many there were before them.
+func (r *recent[T]) last() (last []T, before int) {
+	last = r.kept[max(0, len(r.kept)-mostSide):]
+	return last, r.count - len(last)
 }
 
 // waitingView are comments that the server has seen and no run has taken up yet.
@@ -80,6 +106,14 @@ func waitingOf(entries []task.CommentEntry) (view waitingView) {
 	view.more = max(0, len(view.comments)-shownWaiting)
 	view.comments = view.comments[:len(view.comments)-view.more]
 	return view
+}
+
+// clipped is the beginning of a text, with an ellipsis where it is cut.
+func clipped(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return textfmt.Clip(text, most) + "…"
 }
 
 // planSize is how many bytes of text a plan has.

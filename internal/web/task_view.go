@@ -33,16 +33,17 @@ type taskView struct {
 	plan     *journal.Plan
 	planAt   int64 // the position of its entry
 	usage    usageView
-	setups   []setupView
+	setup    *setupView // the last one; nil if there was none
 	verdicts []verdictView
 	earlier  []verdictView // of earlier work on the item
 	receipts []store.Receipt
-	ledger   []ledgerRow
-	moves    []journal.Entry
+	ledger   recent[ledgerRow]
+	moves    recent[moveView]
 	pulls    []forge.LinkedPull // that are about the issue of the task
 	opened   []OpenedPull       // that its runs have opened
 	changes  *Changes           // nil if there are none, or if nobody knows
 	unread   bool               // there are changes, which cannot be read now
+	reading  bool               // the changes are still being read
 	files    filesPage          // those that the page names
 	file     *taskFile          // the one that the reader has opened
 	item     *forge.Item        // nil if it cannot be read here
@@ -51,16 +52,18 @@ type taskView struct {
 	search   *searchView
 	now      *nowView // nil if no run is under way
 	question string   // that the run waits for an answer to
-	earliest int64    // the position of the first entry that is sent
-	latest   int64    // of the last one that is sent
-	last     int64    // of the last one that there is
-	saved    string   // the commit that was saved last
-	taken    int64    // the position of the last comment that was taken up
-	why      explanation
-	steered  bool   // buttons do something
-	speaks   bool   // the reader can write on the item
-	links    bool   // the reader can link an account to do that
-	account  string // that the reader has linked
+	// questionAt is the position of the entry that has the question; 0 if it is not from one.
+	questionAt int64
+	earliest   int64  // the position of the first entry that is sent
+	latest     int64  // of the last one that is sent
+	last       int64  // of the last one that there is
+	saved      string // the commit that was saved last
+	taken      int64  // the position of the last comment that was taken up
+	why        explanation
+	steered    bool   // buttons do something
+	speaks     bool   // the reader can write on the item
+	links      bool   // the reader can link an account to do that
+	account    string // that the reader has linked
 }
 
 type phaseView struct {
@@ -71,8 +74,15 @@ type phaseView struct {
 
 // ledgerRow is what became of a comment.
 type ledgerRow struct {
-	journal.Comment
-	at time.Time
+	author, change, refused string
+	at                      time.Time
+}
+
+// moveView is a state that the task came to.
+type moveView struct {
+	task.StateChange
+	generation int64
+	at         time.Time
 }
 
 // setupView is what environment set-up came to, and when.
@@ -117,14 +127,6 @@ func (t *taskView) tabPath(tab string) string {
 		return t.path()
 	}
 	return t.path() + "?tab=" + tab
-}
-
-// setup is what the last set-up came to; nil if there was none.
-func (t *taskView) setup() *setupView {
-	if len(t.setups) == 0 {
-		return nil
-	}
-	return &t.setups[len(t.setups)-1]
 }
 
 // verdict is what the last verification came to; nil if there was none.
@@ -223,28 +225,51 @@ func (p *Pages) readTask(ctx context.Context, id task.ID) (view taskView, err er
 	if view.last, err = p.Store.LastPosition(ctx, id); err != nil {
 		return view, err
 	}
-	events, err := p.Store.EventsOf(ctx, id, task.StateChanged, task.PhaseChanged, task.Planned, task.Prepared, task.SignalTaken, task.ModelUsed, task.Saved)
-	if err != nil {
+	if err := p.readNewest(ctx, &view); err != nil {
 		return view, err
 	}
 	progress := newProgress(view.Task)
-	for _, event := range events {
-		entry := journal.Read(event)
-		if event.Kind == task.PhaseChanged {
-			progress.add(entry)
+	for position := int64(0); ; {
+		events, err := p.Store.EventsOfAfter(ctx, id, position, olderPage, task.StateChanged, task.PhaseChanged, task.SignalTaken, task.ModelUsed)
+		if err != nil {
+			return view, err
 		}
-		view.add(entry)
+		if len(events) == 0 {
+			view.phases = progress.phases()
+			return view, nil
+		}
+		for _, event := range events {
+			entry := journal.Read(event)
+			if event.Kind == task.PhaseChanged {
+				progress.add(entry)
+			}
+			view.add(entry)
+			position = event.Position
+		}
 	}
-	view.phases = progress.phases()
-	return view, nil
+}
+
+// readNewest reads what only the last entry counts of. Each is whole, and there can be many: a plan is
+// written anew whenever an action is done.
+func (p *Pages) readNewest(ctx context.Context, view *taskView) error {
+	for _, kind := range []task.EventKind{task.Planned, task.Prepared, task.Saved} {
+		event, found, err := store.Optional(p.Store.LastEvent(ctx, view.ID, kind))
+		if err != nil {
+			return err
+		}
+		if found && event.Generation >= view.FirstGeneration {
+			view.addWork(journal.Read(event))
+		}
+	}
+	return nil
 }
 
 // add takes in an entry. What earlier assignments came to is other work: of it only what was verified is
-// kept, apart.
+// kept, apart. An agent decides how many entries there are, so that of each kind a bounded part is kept.
 func (t *taskView) add(entry journal.Entry) {
 	switch entry.Kind {
 	case task.StateChanged:
-		t.moves = append(t.moves, entry)
+		t.moves.add(moveView{entry.StateChange, entry.Generation, entry.At})
 	case task.ModelUsed:
 		t.usage.add(entry)
 	case task.SignalTaken:
@@ -252,9 +277,6 @@ func (t *taskView) add(entry journal.Entry) {
 	case task.PhaseChanged:
 		t.addVerdict(entry)
 	default:
-		if entry.Generation >= t.FirstGeneration {
-			t.addWork(entry)
-		}
 	}
 }
 
@@ -263,9 +285,13 @@ func (t *taskView) addVerdict(entry journal.Entry) {
 	switch view := (verdictView{verdict, entry.At, entry.Position}); {
 	case !is:
 	case entry.Generation < t.FirstGeneration:
-		t.earlier = append(t.earlier, view)
+		view.Verdict = outlineOf(verdict)
+		t.earlier = lastVerdicts(append(t.earlier, view))
 	default:
-		t.verdicts = append(t.verdicts, view)
+		if last := t.verdict(); last != nil {
+			last.Verdict = outlineOf(last.Verdict) // only the newest is shown whole
+		}
+		t.verdicts = lastVerdicts(append(t.verdicts, view))
 	}
 }
 
@@ -276,7 +302,7 @@ func (t *taskView) addWork(entry journal.Entry) {
 		t.plan, t.planAt = entry.Plan, entry.Position
 	case task.Prepared:
 		if entry.Setup != nil {
-			t.setups = append(t.setups, setupView{*entry.Setup, entry.At, entry.Position})
+			t.setup = &setupView{*entry.Setup, entry.At, entry.Position}
 		}
 	case task.Saved:
 		t.saved = entry.Commit
@@ -288,11 +314,11 @@ func (t *taskView) addComments(entry journal.Entry) {
 	if entry.Signal == nil {
 		return
 	}
-	if entry.Generation >= t.FirstGeneration {
-		t.taken = max(t.taken, entry.Signal.Position)
-	}
+	// Positions only grow, and what an earlier run has read does not wait either: that the next run
+	// begins behind it is noted when an agent takes the task.
+	t.taken = max(t.taken, entry.Signal.Position)
 	for _, comment := range entry.Signal.Comments {
-		t.ledger = append(t.ledger, ledgerRow{comment, entry.At})
+		t.ledger.add(ledgerRow{oneLabel(comment.Author), oneLabel(comment.Change), oneLabel(comment.Refused), entry.At})
 	}
 }
 
@@ -391,15 +417,15 @@ func newNow(entry journal.Entry, activity journal.Activity) *nowView {
 	return &now
 }
 
-// questionOf is what people were asked last, by the last entries.
-func questionOf(events []task.Event) string {
+// questionOf is the entry with what people were asked last, among the last entries.
+func questionOf(events []task.Event) journal.Entry {
 	for _, event := range slices.Backward(events) {
 		if event.Kind != task.NoteTaken {
 			continue
 		}
 		if entry := journal.Read(event); strings.HasPrefix(entry.Name, "question-") {
-			return entry.Text
+			return entry
 		}
 	}
-	return ""
+	return journal.Entry{}
 }

@@ -139,6 +139,7 @@ type fixedWork struct {
 	diff    string
 	err     error
 	asked   atomic.Int64
+	diffs   atomic.Int64
 	entered chan struct{} // gets a value for each who asks; nil if nobody wants to know
 	hold    chan struct{} // an answer comes when it is closed; nil means at once
 }
@@ -159,6 +160,7 @@ func (f *fixedWork) Changes(ctx context.Context, _ task.Task) (Changes, error) {
 }
 
 func (f *fixedWork) FileDiff(context.Context, task.Task, Changes, ChangedFile, int) (string, error) {
+	f.diffs.Add(1)
 	return f.diff, nil
 }
 

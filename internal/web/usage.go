@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/toryo-dev/toryo/internal/journal"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -14,7 +13,9 @@ import (
 
 // usageView is what a task used of a model, over time.
 type usageView struct {
-	calls    []usagePoint
+	points   []usagePoint
+	each     int // how many calls a point is of
+	inLast   int // and how many the last one is of so far
 	total    usageRow
 	phases   map[task.Phase]*usageRow
 	models   map[string]*usageRow
@@ -22,9 +23,36 @@ type usageView struct {
 }
 
 type usagePoint struct {
-	at     time.Time
 	tokens int64
 	cost   int64
+}
+
+const (
+	// mostPoints is how many points are kept of a chart: twice as many as it is wide. It is even.
+	mostPoints = 2 * chartWidth
+	// mostModels is how many models are told apart: an agent names them.
+	mostModels = 200
+)
+
+// addPoint adds a call to the points. When there are too many, each is of twice as many calls.
+func (u *usageView) addPoint(call usagePoint) {
+	if u.each == 0 {
+		u.each = 1
+	}
+	if last := len(u.points) - 1; last >= 0 && u.inLast < u.each {
+		u.points[last].tokens += call.tokens
+		u.points[last].cost += call.cost
+		u.inLast++
+		return
+	}
+	if len(u.points) == mostPoints {
+		for i := range mostPoints / 2 {
+			one, next := u.points[2*i], u.points[2*i+1]
+			u.points[i] = usagePoint{one.tokens + next.tokens, one.cost + next.cost}
+		}
+		u.points, u.each = u.points[:mostPoints/2], 2*u.each
+	}
+	u.points, u.inLast = append(u.points, call), 1
 }
 
 func (u *usageView) add(entry journal.Entry) {
@@ -35,10 +63,17 @@ func (u *usageView) add(entry journal.Entry) {
 	if u.phases == nil {
 		u.phases, u.models = make(map[task.Phase]*usageRow), make(map[string]*usageRow)
 	}
-	u.calls = append(u.calls, usagePoint{entry.At, used.Tokens.Input + used.Tokens.Output, used.Cost})
+	u.addPoint(usagePoint{used.Tokens.Input + used.Tokens.Output, used.Cost})
 	u.total.add(*used)
-	rowOf(u.phases, entry.Phase).add(*used)
-	rowOf(u.models, used.Model).add(*used)
+	phase, model := entry.Phase, oneLabel(used.Model)
+	if !slices.Contains(task.Phases, phase) {
+		phase = ""
+	}
+	if u.models[model] == nil && len(u.models) >= mostModels {
+		model = "…"
+	}
+	rowOf(u.phases, phase).add(*used)
+	rowOf(u.models, model).add(*used)
 	u.scripted = u.scripted || used.Scripted
 }
 
@@ -67,7 +102,7 @@ func (u *usageView) phaseRows(v visit) (rows []usageRow) {
 func (u *usageView) modelRows(v visit) (rows []usageRow) {
 	const most = 50 // an agent names them
 	for name, row := range u.models {
-		row.name = textfmt.Shorten(name, longestLabel)
+		row.name = name
 		if name == "summary" { // journals of earlier versions do not name the model
 			row.name = v.t("cost.summary")
 		}
@@ -90,13 +125,13 @@ type bar struct{ x, y, width, height float64 }
 
 // bars are the tokens of the calls, in as many columns as fit.
 func (u *usageView) bars() []bar {
-	columns := min(len(u.calls), chartBars)
+	columns := min(len(u.points), chartBars)
 	if columns == 0 {
 		return nil
 	}
 	sums, most := make([]int64, columns), int64(1)
-	for i, call := range u.calls {
-		column := i * columns / len(u.calls)
+	for i, call := range u.points {
+		column := i * columns / len(u.points)
 		sums[column] += call.tokens
 		most = max(most, sums[column])
 	}
@@ -111,17 +146,17 @@ func (u *usageView) bars() []bar {
 
 // costLine is how the cost grows, as the points of a line.
 func (u *usageView) costLine() string {
-	if u.total.cost == 0 || len(u.calls) == 0 {
+	if u.total.cost == 0 || len(u.points) == 0 {
 		return ""
 	}
 	var points []string
 	sum := int64(0)
-	every := 1 + (len(u.calls)-1)/chartWidth // there is no room for more points than it is wide
-	for i, call := range u.calls {
-		if sum += call.cost; (i+1)%every != 0 && i+1 < len(u.calls) {
+	every := 1 + (len(u.points)-1)/chartWidth // there is no room for more points than it is wide
+	for i, call := range u.points {
+		if sum += call.cost; (i+1)%every != 0 && i+1 < len(u.points) {
 			continue
 		}
-		x := float64(i+1) / float64(len(u.calls)) * chartWidth
+		x := float64(i+1) / float64(len(u.points)) * chartWidth
 		points = append(points, fmt.Sprintf("%.1f,%.1f", x, chartHeight-float64(sum)/float64(u.total.cost)*(chartHeight-4)))
 	}
 	return "0," + fmt.Sprint(chartHeight) + " " + strings.Join(points, " ")

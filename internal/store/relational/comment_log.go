@@ -39,7 +39,7 @@ func (s *Store) AppendComments(ctx context.Context, id task.ID, generation, afte
 		if generation != 0 && found.Generation != generation {
 			return staleError(id, generation, found.Generation)
 		}
-		last, _, err := first(ctx, q, scanNumber, `SELECT COALESCE(MAX(position), 0) FROM comment_log WHERE task = ?`, id)
+		last, err := lastComment(ctx, q, id)
 		if err != nil {
 			return err
 		}
@@ -75,6 +75,20 @@ func (s *Store) CommentsAfter(ctx context.Context, id task.ID, position int64, l
 	}
 	query, args := limited(`SELECT `+commentColumns+` FROM comment_log WHERE task = ? AND position > ? ORDER BY position`, []any{id, position}, limit)
 	return all(ctx, s, scanComment, query, args...)
+}
+
+// LastComment implements store.CommentLog.
+func (s *Store) LastComment(ctx context.Context, id task.ID) (last int64, err error) {
+	err = s.read(ctx, func(q session) error {
+		last, err = lastComment(ctx, q, id)
+		return err
+	})
+	return last, err
+}
+
+func lastComment(ctx context.Context, q session, id task.ID) (int64, error) {
+	last, _, err := first(ctx, q, scanNumber, `SELECT COALESCE(MAX(position), 0) FROM comment_log WHERE task = ?`, id)
+	return last, err
 }
 
 // CommentsStart implements store.CommentLog.

@@ -185,8 +185,23 @@ func (s *Store) EventsAfter(ctx context.Context, id task.ID, position int64, lim
 	if err := checkLimit(limit); err != nil {
 		return nil, err
 	}
-	query, args := limited(`SELECT task, generation, source, sequence, position, kind, at, data FROM events
-		WHERE task = ? AND position > ? ORDER BY position`, []any{id, position}, limit)
+	return s.pageOfEvents(ctx, limit, `SELECT task, generation, source, sequence, position, kind, at, data FROM events
+		WHERE task = ? AND position > ? ORDER BY position`, id, position)
+}
+
+// EventsOfAfter implements store.Events.
+func (s *Store) EventsOfAfter(ctx context.Context, id task.ID, position int64, limit int, kinds ...task.EventKind) ([]task.Event, error) {
+	if err := checkLimit(limit); err != nil || len(kinds) == 0 {
+		return nil, err
+	}
+	return s.pageOfEvents(ctx, limit, `SELECT `+eventColumns+` FROM events
+		WHERE task = ? AND position > ? AND kind IN (`+listOf(len(kinds))+`) ORDER BY position`, append([]any{id, position}, arguments(kinds)...)...)
+}
+
+// pageOfEvents returns so many of the events that a query finds, and no more than [store.MaxEventBytes] of
+// them; all for 0.
+func (s *Store) pageOfEvents(ctx context.Context, limit int, query string, args ...any) ([]task.Event, error) {
+	query, args = limited(query, args, limit)
 	if limit == 0 {
 		return all(ctx, s, scanEvent, query, args...)
 	}
@@ -215,20 +230,10 @@ func (s *Store) EventsBefore(ctx context.Context, id task.ID, position int64, li
 	if err := checkLimit(limit); err != nil {
 		return nil, err
 	}
-	query, args := limited(`SELECT `+eventColumns+` FROM events
-		WHERE task = ? AND position < ? ORDER BY position DESC`, []any{id, position}, limit)
-	if limit == 0 {
-		found, err := all(ctx, s, scanEvent, query, args...)
-		slices.Reverse(found)
-		return found, err
-	}
-	var page []task.Event
-	err := s.read(ctx, func(q session) (err error) {
-		page, err = listWhile(ctx, q, scanEvent, fitsInto(store.MaxEventBytes), query, args...)
-		return err
-	})
+	page, err := s.pageOfEvents(ctx, limit, `SELECT `+eventColumns+` FROM events
+		WHERE task = ? AND position < ? ORDER BY position DESC`, id, position)
 	slices.Reverse(page)
-	return orNothing(page, err)
+	return page, err
 }
 
 // LastFrom implements store.Events.

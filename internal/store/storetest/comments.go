@@ -28,6 +28,7 @@ func logComments(t *testing.T, s store.Store) {
 	known, last, err := s.KnownComments(t.Context(), x.ID)
 	must(t, err)
 	equal(t, [2]int64{int64(len(known)), last}, [2]int64{0, 0})
+	equal(t, got[int64](t)(s.LastComment(t.Context(), x.ID)), 0)
 	refused := commentEntry("2", "two", task.CommentNew)
 	refused.Refused = task.ReasonNoWriteAccess
 	entries := []task.CommentEntry{commentEntry("1", "one", task.CommentPresent), refused, commentEntry("1", "uno", task.CommentEdited)}
@@ -47,6 +48,7 @@ func logComments(t *testing.T, s store.Store) {
 	gone.Position = 4
 	equal(t, known, []task.CommentEntry{entries[1], gone})
 	equal(t, last, 4)
+	equal(t, got[int64](t)(s.LastComment(t.Context(), x.ID)), 4)
 	wantCode(t, s.AppendComments(t.Context(), x.ID, 0, 3, entries), task.Conflict)
 	wantCode(t, s.AppendComments(t.Context(), "nothing", 0, 0, entries), task.NotFound)
 	nul := commentEntry("3", "a\x00b", task.CommentNew)

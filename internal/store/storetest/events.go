@@ -51,6 +51,11 @@ func appendEvents(t *testing.T, s store.Store) {
 	equal(t, got[[]task.Event](t)(s.EventsOf(t.Context(), x.ID, task.NoteTaken, task.StateChanged)), events)
 	equal(t, got[[]task.Event](t)(s.EventsOf(t.Context(), x.ID, task.Planned)), nil)
 	equal(t, got[[]task.Event](t)(s.EventsOf(t.Context(), x.ID)), nil)
+	equal(t, got[[]task.Event](t)(s.EventsOfAfter(t.Context(), x.ID, 0, 10, task.NoteTaken)), sent)
+	equal(t, got[[]task.Event](t)(s.EventsOfAfter(t.Context(), x.ID, 1, 2, task.NoteTaken, task.StateChanged)), events[1:3])
+	equal(t, got[[]task.Event](t)(s.EventsOfAfter(t.Context(), x.ID, 3, 0, task.NoteTaken)), sent[1:])
+	equal(t, len(got[[]task.Event](t)(s.EventsOfAfter(t.Context(), x.ID, 4, 2, task.NoteTaken))), 0)
+	equal(t, len(got[[]task.Event](t)(s.EventsOfAfter(t.Context(), x.ID, 0, 2))), 0)
 	equal(t, got[int64](t)(s.LastPosition(t.Context(), "nothing")), 0)
 }
 
@@ -148,6 +153,7 @@ func pageEndsBySize(t *testing.T, s store.Store) {
 	}
 	equal(t, pages, []int{1, 1, 2, 3})
 	equal(t, len(got[[]task.Event](t)(s.EventsAfter(t.Context(), x.ID, 2, 0))), 5)
+	equal(t, len(got[[]task.Event](t)(s.EventsOfAfter(t.Context(), x.ID, 0, 500, task.NoteTaken))), 2)
 }
 
 func eventsAfter(t *testing.T, s store.Store) {

@@ -76,12 +76,19 @@ export function start(task, { listen, refresh, localTimes, merges }) {
   let parts = 0;
   function changed(kind) {
     if (!around.includes(kind)) return;
+    clearTimeout(parts);
+    parts = setTimeout(refreshParts, 250);
+  }
+  function refreshParts() {
     const address = new URL(location.href);
     address.hash = "";
     address.searchParams.set("parts", "");
-    clearTimeout(parts);
-    parts = setTimeout(() => refresh(address), 250);
+    refresh(address);
   }
+  // What the server is still reading is in the page when it is asked again.
+  setInterval(() => {
+    if (document.querySelector("[data-again]")) refreshParts();
+  }, 2000);
   const comments = () => changed("signal");
   if (journal?.dataset.follows === "true") return startJournal();
   listen(`${path}/live`, task.dataset.last, { entry: (data) => changed(JSON.parse(data).kind), comments });
