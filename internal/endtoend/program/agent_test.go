@@ -76,7 +76,7 @@ func TestAgentsEnrolAndAreRevoked(t *testing.T) {
 			oneTime := strings.TrimSpace(here.output(t, "agent", "token", "create"))
 			own := agentPlace(t)
 			first := startWorker(t, own, "--server", server.url, "--name", "bench", "--enrol", oneTime)
-			if line := <-first.lines; !strings.HasPrefix(line, "bench asks "+server.url) {
+			if line := <-first.lines; !strings.HasPrefix(line, "bench is waiting for tasks from "+server.url) {
 				t.Fatalf("it says %q, %s", line, first.stderr)
 			}
 			stored := filepath.Join(own.data, "agent", "token")
@@ -155,7 +155,7 @@ func TestEnrolmentComesLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	mended := startWorker(t, lacking, enrol[1:]...)
-	if line := <-mended.lines; !strings.HasPrefix(line, "bench asks "+server.url) {
+	if line := <-mended.lines; !strings.HasPrefix(line, "bench is waiting for tasks from "+server.url) {
 		t.Fatalf("it says %q, %s", line, mended.stderr)
 	}
 	if err := mended.Process.Signal(os.Interrupt); err != nil {

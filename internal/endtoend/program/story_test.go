@@ -210,7 +210,7 @@ func TestStoryInTheBrowser(t *testing.T) {
 func importByHand(alice *testkit.Window, repository string) {
 	alice.Click(`nav a[href="/board"]`)
 	alice.Click(`details.card > summary`)
-	alice.Fill(`input[name=name]`, "team/calculator")
+	alice.Fill(`form[action="/board/import"] input[name=name]`, "team/calculator")
 	alice.Fill(`input[name=source]`, repository)
 	alice.Click(`form[action="/board/import"] button`)
 	alice.At("/board/team/calculator")
