@@ -13,16 +13,10 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Judge has the model review a document, waits for it and keeps the review.
+// Judge has the model review a document, waits for it and keeps the review. What is wrong with
+// the document is said before the model is asked.
 func (s *Service) Judge(ctx context.Context, who string, question store.Question, answer string) (store.Review, error) {
-	if err := named(who); err != nil {
-		return store.Review{}, err
-	}
-	paper, err := judge.DocumentPaper(question.Text, answer, s.Language)
-	if err != nil {
-		return store.Review{}, err
-	}
-	model, err := s.Model(ForReview)
+	paper, model, err := s.prepare(who, question, answer)
 	if err != nil {
 		return store.Review{}, err
 	}
@@ -48,13 +42,7 @@ func (s *Service) judge(ctx context.Context, model llm.Model, paper judge.Paper)
 // That goes on without the caller and its context; what becomes of it stands with the
 // review. What is wrong with the document is said at once, and nothing is kept then.
 func (s *Service) BeginJudging(ctx context.Context, who string, question store.Question, answer string) (store.Review, error) {
-	if err := named(who); err != nil {
-		return store.Review{}, err
-	}
-	if err := checkDocument(question, answer); err != nil {
-		return store.Review{}, err
-	}
-	paper, model, err := s.paper(question, answer)
+	paper, model, err := s.prepare(who, question, answer)
 	if err != nil {
 		return store.Review{}, err
 	}
@@ -86,6 +74,17 @@ func (s *Service) JudgeAgain(ctx context.Context, who, id string) error {
 		return err
 	}
 	return s.startJudging(ctx, record, model, paper)
+}
+
+// prepare checks a new document, and returns what the model reviews and the model.
+func (s *Service) prepare(who string, question store.Question, answer string) (judge.Paper, llm.Model, error) {
+	if err := named(who); err != nil {
+		return judge.Paper{}, nil, err
+	}
+	if err := checkDocument(question, answer); err != nil {
+		return judge.Paper{}, nil, err
+	}
+	return s.paper(question, answer)
 }
 
 // paper is what the model reviews, and the model.

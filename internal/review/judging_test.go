@@ -2,6 +2,7 @@ package review_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +10,9 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // judgeModel is a model that submits a review when it is let, or fails.
@@ -114,4 +117,44 @@ func TestJudgingThatNobodyEnds(t *testing.T) {
 			second.clock.Add(int64(2 * time.Minute))
 		}
 	})
+}
+
+// What cannot be kept is refused before a model is paid for it, also by who waits for it.
+func TestDocumentIsCheckedBeforeItIsJudged(t *testing.T) {
+	t.Parallel()
+	database, err := sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
+	must(t, err)
+	t.Cleanup(func() { must(t, database.Close()) })
+	r := newRoom(t, database)
+	question := store.Question{Text: "What is a contract?"}
+	for name, one := range map[string]struct {
+		question store.Question
+		answer   string
+	}{
+		"a long question":    {store.Question{Text: strings.Repeat("a", 2<<20)}, "An agreement."},
+		"a long purpose":     {store.Question{Text: "Why?", PurposeText: strings.Repeat("a", 2<<20)}, "An agreement."},
+		"many sections":      {question, manySections(10_001)},
+		"one section, often": {question, strings.Repeat("$$[1]a\n", 10_001)},
+		"many paragraphs":    {question, strings.Repeat("a\n\n", 10_001)},
+		"a long answer":      {question, strings.Repeat("a", 5<<20)},
+		"no question":        {store.Question{Text: " "}, "An agreement."},
+	} {
+		if _, err := r.Judge(t.Context(), "alice", one.question, one.answer); task.CodeOf(err) != task.TooLarge && task.CodeOf(err) != task.Invalid {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := r.BeginJudging(t.Context(), "alice", one.question, one.answer); task.CodeOf(err) != task.TooLarge && task.CodeOf(err) != task.Invalid {
+			t.Errorf("%s, in the background: %v", name, err)
+		}
+	}
+	if asked := r.chat.requests(); len(asked) > 0 {
+		t.Errorf("the model was asked %d times", len(asked))
+	}
+}
+
+func manySections(n int) string {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, "$$[%d]a\n", i+1)
+	}
+	return text.String()
 }
