@@ -191,10 +191,13 @@ func (s *Service) endJudging(ctx context.Context, record store.Review, judgement
 	}
 }
 
+// Interrupted is the cause of what nobody works on any more.
+const Interrupted = "interrupted"
+
 // Current is a review as people are shown it: one that nobody works on any more has failed.
 func (s *Service) Current(r store.Review) store.Review {
 	if r.State == store.Judging && !r.HeldUntil.After(s.Now()) {
-		r.State, r.Cause = store.NotJudged, "interrupted"
+		r.State, r.Cause = store.NotJudged, Interrupted
 	}
 	return r
 }

@@ -54,7 +54,7 @@ func TestReviewInTheMaking(t *testing.T) {
 		t.Fatalf("the page is %s", page)
 	}
 	_, page = visitor.get("/reviews/" + id[1])
-	for _, want := range []string{"The assessment failed", "no such model", "Because of the hinges.", "Try again"} {
+	for _, want := range []string{"The assessment failed", "no such model", "Because of the hinges.", "Retry"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q: %s", want, page)
 		}
