@@ -195,6 +195,24 @@ func (view *reviewView) layMessages(ctx context.Context, v visit, asked map[stri
 	return nil
 }
 
+// layFirstMessages makes the messages from the first on: of one, its answer and what came after
+// them, as much as fits.
+func (view *reviewView) layFirstMessages(ctx context.Context, v visit) error {
+	size := 0
+	for i, said := range view.said {
+		made, length, err := view.messagePiece(ctx, v, said)
+		if err != nil {
+			return err
+		}
+		if i >= messagesOnPage || i > 1 && size+length > messageBytesOnPage {
+			break
+		}
+		size += length
+		view.pieces.messages = append(view.pieces.messages, made)
+	}
+	return nil
+}
+
 func (view *reviewView) messagePiece(ctx context.Context, v visit, said review.Said) (templ.Component, int, error) {
 	return fit(ctx, said.Content, longestMessage, func(text string, cut bool) templ.Component {
 		said.Content = text
