@@ -114,7 +114,19 @@ func TestNameThatThingsBelongTo(t *testing.T) {
 	if _, err := database.AddThread(t.Context(), store.Thread{ReviewID: review.ID, Owner: "deploy"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, login := range []string{"ci", "ROOT", "Deploy"} {
+	if _, err := database.AddQuestion(t.Context(), store.Question{Owner: "teacher", Text: "What is a contract?"}); err != nil {
+		t.Fatal(err)
+	}
+	// Those on the board have written things there, and may have admin access.
+	for _, login := range []string{"machine", "bob-example.com", "gone"} {
+		if _, err := database.AddBoardUser(t.Context(), store.BoardUser{Login: login, Access: store.BoardAdmin}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := database.RemoveBoardUser(t.Context(), "gone", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, login := range []string{"ci", "ROOT", "Deploy", "Teacher", "Machine", "bob@example.com", "gone"} {
 		if err := admit("id of "+login, login); task.CodeOf(err) != task.Conflict {
 			t.Errorf("%s: %v", login, err)
 		}
@@ -122,8 +134,13 @@ func TestNameThatThingsBelongTo(t *testing.T) {
 	if err := admit("id 1", "alice"); err != nil {
 		t.Fatal(err)
 	}
-	if err := database.ExpectUser(t.Context(), "root"); err != nil {
-		t.Fatal(err)
+	for _, login := range []string{"root", "machine"} {
+		if err := database.ExpectUser(t.Context(), login); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := admit("id 4", "machine"); err != nil {
+		t.Errorf("the one of the board is expected: %v", err)
 	}
 	if err := admit("id 2", "root"); err != nil {
 		t.Errorf("root is expected: %v", err)

@@ -45,7 +45,8 @@ type Identity struct {
 // Admit signs in someone whom a provider has let in, and returns the secret of the
 // session. An account is made when the person comes for the first time; the role
 // is what the provider says now. Conflict if somebody else has the login, or if tokens,
-// reviews or conversations here have it for their name: they would be the person's.
+// reviews, conversations, questions or an account on the board have it for their name: they
+// would be the person's.
 func (a Accounts) Admit(ctx context.Context, who Identity) (login, secret string, err error) {
 	if err := CheckPersonRole(who.Role); err != nil {
 		return "", "", err
@@ -92,9 +93,9 @@ func (a Accounts) checkFree(ctx context.Context, who Identity) error {
 		return err // that it is taken is said by whoever makes the account
 	}
 	had, err := a.Store.BelongingsOf(ctx, who.Login)
-	if err != nil || had.Reviews+had.Threads+had.Tokens == 0 || had.Expected == who.ID || had.Expected == store.AnyIdentity {
+	if err != nil || !had.Any() || had.Expected == who.ID || had.Expected == store.AnyIdentity {
 		return err
 	}
-	return task.Errorf(task.Conflict, "tokens or reviews here have the name %q, and are not yours", who.Login).
-		WithHint("ask an admin: toryo user expect %s lets you have them", who.Login)
+	return task.Errorf(task.Conflict, "things here belong to the name %q already, and are not yours", who.Login).
+		WithHint("ask an admin: toryo user expect %s lets you have them, with the account on the board", who.Login)
 }

@@ -7,22 +7,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Judge has the model review a document, waits for it and keeps the review.
+// Judge has the model review a document, waits for it and keeps the review. What is wrong with
+// the document is said before the model is asked.
 func (s *Service) Judge(ctx context.Context, who string, question store.Question, answer string) (store.Review, error) {
-	if err := named(who); err != nil {
-		return store.Review{}, err
-	}
-	paper, err := judge.DocumentPaper(question.Text, answer, s.Language)
-	if err != nil {
-		return store.Review{}, err
-	}
-	model, err := s.Model(ForReview)
+	paper, model, err := s.prepare(who, question, answer)
 	if err != nil {
 		return store.Review{}, err
 	}
@@ -38,7 +34,7 @@ func (s *Service) judge(ctx context.Context, model llm.Model, paper judge.Paper)
 	judging, end := s.untilStop(ctx)
 	defer end()
 	judged, err := judge.Judge{Model: model, Prompts: s.Prompts, Log: s.Log}.Judge(judging, paper)
-	if cause := context.Cause(judging); cause != nil && err != nil && (errors.Is(cause, errStopping) || errors.Is(err, context.DeadlineExceeded)) {
+	if cause := context.Cause(judging); cause != nil && err != nil && (errors.Is(cause, errStopping) || errors.Is(cause, errLost) || errors.Is(err, context.DeadlineExceeded)) {
 		err = cause
 	}
 	return judged.JSON, err
@@ -48,18 +44,12 @@ func (s *Service) judge(ctx context.Context, model llm.Model, paper judge.Paper)
 // That goes on without the caller and its context; what becomes of it stands with the
 // review. What is wrong with the document is said at once, and nothing is kept then.
 func (s *Service) BeginJudging(ctx context.Context, who string, question store.Question, answer string) (store.Review, error) {
-	if err := named(who); err != nil {
-		return store.Review{}, err
-	}
-	if err := checkDocument(question, answer); err != nil {
-		return store.Review{}, err
-	}
-	paper, model, err := s.paper(question, answer)
+	paper, model, err := s.prepare(who, question, answer)
 	if err != nil {
 		return store.Review{}, err
 	}
 	record, err := s.AddReviewOf(ctx, who, question, store.Review{
-		AnswerText: paper.Answer, Judgement: json.RawMessage("{}"), State: store.Judging, HeldUntil: s.Now().Add(holdFor),
+		AnswerText: paper.Answer, Judgement: json.RawMessage("{}"), State: store.Judging, HeldUntil: s.Now().Add(holdFor), Claim: uuid.NewString(),
 	})
 	if err != nil {
 		return store.Review{}, err
@@ -81,11 +71,22 @@ func (s *Service) JudgeAgain(ctx context.Context, who, id string) error {
 	if err != nil {
 		return err
 	}
-	record.State, record.Cause, record.HeldUntil = store.Judging, "", s.Now().Add(holdFor)
+	record.State, record.Cause, record.HeldUntil, record.Claim = store.Judging, "", s.Now().Add(holdFor), uuid.NewString()
 	if err := s.Store.SetReviewState(ctx, store.NotJudged, record, s.Now()); err != nil {
 		return err
 	}
 	return s.startJudging(ctx, record, model, paper)
+}
+
+// prepare checks a new document, and returns what the model reviews and the model.
+func (s *Service) prepare(who string, question store.Question, answer string) (judge.Paper, llm.Model, error) {
+	if err := named(who); err != nil {
+		return judge.Paper{}, nil, err
+	}
+	if err := checkDocument(question, answer); err != nil {
+		return judge.Paper{}, nil, err
+	}
+	return s.paper(question, answer)
 }
 
 // paper is what the model reviews, and the model.
@@ -115,55 +116,88 @@ func (s *Service) startJudging(ctx context.Context, record store.Review, model l
 // finishJudging asks the model and stores what came of it. Meanwhile it shows that somebody
 // works on the review.
 func (s *Service) finishJudging(ctx context.Context, record store.Review, model llm.Model, paper judge.Paper) {
-	working, stop := context.WithCancel(ctx)
-	held := make(chan struct{})
+	held, release := s.holdReview(ctx, record)
+	judgement, err := s.judge(held, model, paper)
+	release()
+	s.endJudging(ctx, record, judgement, err)
+}
+
+// errLost ends the work on a review that was deleted, or that somebody else has taken over.
+var errLost = errors.New("the review was deleted, or somebody else works on it")
+
+// lost reports whether that is what the database says.
+func lost(err error) bool {
+	code := task.CodeOf(err)
+	return code == task.Conflict || code == task.NotFound
+}
+
+// holdReview keeps the review ours until release is called. Its context ends when the review
+// is lost: the model is not paid for nothing.
+func (s *Service) holdReview(ctx context.Context, record store.Review) (held context.Context, release func()) {
+	held, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
 	go func() {
-		defer close(held)
+		defer close(done)
 		ticker := time.NewTicker(holdFor / 3)
 		defer ticker.Stop()
 		for {
 			select {
-			case <-working.Done():
+			case <-held.Done():
 				return
 			case <-ticker.C:
-				still := store.Review{ID: record.ID, State: store.Judging, HeldUntil: s.Now().Add(holdFor)}
-				if err := s.Store.SetReviewState(working, store.Judging, still, s.Now()); err != nil && working.Err() == nil {
+				still := store.Review{ID: record.ID, Claim: record.Claim, State: store.Judging, HeldUntil: s.Now().Add(holdFor)}
+				err := s.Store.SetReviewState(held, store.Judging, still, s.Now())
+				if lost(err) {
+					cancel(errLost)
+				} else if err != nil && held.Err() == nil {
 					s.Log.DebugContext(ctx, "failed to hold a review that is being made", "review", record.ID, "error", err)
 				}
 			}
 		}
 	}()
-	judgement, err := s.judge(ctx, model, paper)
-	stop()
-	<-held
-	s.endJudging(ctx, record, judgement, err)
+	return held, func() {
+		cancel(nil)
+		<-done
+	}
 }
 
-// endJudging stores a judgement, or why there is none.
+// endJudging stores a judgement, or why there is none. If the review is lost, what becomes of it
+// is up to others.
 func (s *Service) endJudging(ctx context.Context, record store.Review, judgement json.RawMessage, failed error) {
+	if errors.Is(failed, errLost) {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWithin)
 	defer cancel()
-	end := store.Review{ID: record.ID, State: store.Judged, Judgement: judgement}
+	end := store.Review{ID: record.ID, Claim: record.Claim, State: store.Judged, Judgement: judgement}
 	if failed == nil {
 		failed = bounded("review", string(judgement), maxText)
 	}
 	if failed == nil {
-		failed = s.Store.SetReviewState(ctx, store.Judging, end, s.Now())
+		err := s.Store.SetReviewState(ctx, store.Judging, end, s.Now())
+		if err == nil || lost(err) {
+			return
+		}
+		failed = err
 	}
-	if failed == nil || task.CodeOf(failed) == task.NotFound { // it was deleted meanwhile
+	end.State, end.Judgement, end.Cause = store.NotJudged, nil, causeOf(failed)
+	err := s.Store.SetReviewState(ctx, store.Judging, end, s.Now())
+	if lost(err) {
 		return
 	}
 	s.Log.WarnContext(ctx, "failed to review a document", "review", record.ID, "error", failed)
-	end.State, end.Judgement, end.Cause = store.NotJudged, nil, causeOf(failed)
-	if err := s.Store.SetReviewState(ctx, store.Judging, end, s.Now()); err != nil && task.CodeOf(err) != task.Conflict && task.CodeOf(err) != task.NotFound {
+	if err != nil {
 		s.Log.ErrorContext(ctx, "failed to mark a review as failed; it expires by itself", "review", record.ID, "error", err)
 	}
 }
 
+// Interrupted is the cause of what nobody works on any more.
+const Interrupted = "interrupted"
+
 // Current is a review as people are shown it: one that nobody works on any more has failed.
 func (s *Service) Current(r store.Review) store.Review {
 	if r.State == store.Judging && !r.HeldUntil.After(s.Now()) {
-		r.State, r.Cause = store.NotJudged, "interrupted"
+		r.State, r.Cause = store.NotJudged, Interrupted
 	}
 	return r
 }

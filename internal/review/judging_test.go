@@ -1,7 +1,10 @@
 package review_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +12,9 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/store/sqlite"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // judgeModel is a model that submits a review when it is let, or fails.
@@ -114,4 +119,97 @@ func TestJudgingThatNobodyEnds(t *testing.T) {
 			second.clock.Add(int64(2 * time.Minute))
 		}
 	})
+}
+
+// Who works on a review that somebody else has taken over meanwhile, because nothing was heard
+// of the first for too long, leaves it alone: neither a failure nor a judgement of the first
+// counts, and the judgement of the second is kept.
+func TestJudgingThatSomebodyElseTakesOver(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]error{"late failure": &llm.Error{Kind: llm.BadRequest, Provider: "test"}, "late judgement": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEachDatabase(t, func(on place) {
+				t, database := on.t, on.Store
+				first, second := newRoom(t, database), newRoom(t, database)
+				var log bytes.Buffer
+				first.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+				slow, fast := first.judging(), second.judging()
+				judging, err := first.BeginJudging(t.Context(), "alice", store.Question{Text: "What is a contract?"}, "An agreement.")
+				must(t, err)
+				second.clock.Add(int64(time.Minute)) // the first was not heard of
+				must(t, second.JudgeAgain(t.Context(), "alice", judging.ID))
+				slow <- end
+				first.Wait(t.Context())
+				found, err := second.Review(t.Context(), "alice", judging.ID)
+				must(t, err)
+				if found.State != store.Judging {
+					t.Errorf("while the second works it is %+v", found)
+				}
+				if log.Len() > 0 {
+					t.Errorf("the first says %s", log.String())
+				}
+				fast <- nil
+				second.Wait(t.Context())
+				if found, err = second.Review(t.Context(), "alice", judging.ID); err != nil || found.State != store.Judged {
+					t.Errorf("at the end it is %+v, %v", found, err)
+				}
+			})
+		})
+	}
+}
+
+// Who deletes a review that is being made does not pay for it any longer: the call of the model
+// ends when the review is looked after the next time.
+func TestDeletedReviewIsNotJudgedOn(t *testing.T) {
+	t.Parallel()
+	database, err := sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
+	must(t, err)
+	t.Cleanup(func() { must(t, database.Close()) })
+	r := newRoom(t, database)
+	r.judging() // it never answers by itself
+	judging, err := r.BeginJudging(t.Context(), "alice", store.Question{Text: "What is a contract?"}, "An agreement.")
+	must(t, err)
+	must(t, r.DeleteReview(t.Context(), "alice", judging.ID))
+	r.Wait(t.Context())
+}
+
+// What cannot be kept is refused before a model is paid for it, also by who waits for it.
+func TestDocumentIsCheckedBeforeItIsJudged(t *testing.T) {
+	t.Parallel()
+	database, err := sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
+	must(t, err)
+	t.Cleanup(func() { must(t, database.Close()) })
+	r := newRoom(t, database)
+	question := store.Question{Text: "What is a contract?"}
+	for name, one := range map[string]struct {
+		question store.Question
+		answer   string
+	}{
+		"a long question":    {store.Question{Text: strings.Repeat("a", 2<<20)}, "An agreement."},
+		"a long purpose":     {store.Question{Text: "Why?", PurposeText: strings.Repeat("a", 2<<20)}, "An agreement."},
+		"many sections":      {question, manySections(10_001)},
+		"one section, often": {question, strings.Repeat("$$[1]a\n", 10_001)},
+		"many paragraphs":    {question, strings.Repeat("a\n\n", 10_001)},
+		"a long answer":      {question, strings.Repeat("a", 5<<20)},
+		"no question":        {store.Question{Text: " "}, "An agreement."},
+	} {
+		if _, err := r.Judge(t.Context(), "alice", one.question, one.answer); task.CodeOf(err) != task.TooLarge && task.CodeOf(err) != task.Invalid {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := r.BeginJudging(t.Context(), "alice", one.question, one.answer); task.CodeOf(err) != task.TooLarge && task.CodeOf(err) != task.Invalid {
+			t.Errorf("%s, in the background: %v", name, err)
+		}
+	}
+	if asked := r.chat.requests(); len(asked) > 0 {
+		t.Errorf("the model was asked %d times", len(asked))
+	}
+}
+
+func manySections(n int) string {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, "$$[%d]a\n", i+1)
+	}
+	return text.String()
 }

@@ -148,7 +148,8 @@ const (
 	maxMessage = 256 << 10
 	maxText    = 1 << 20
 	maxAnswer  = 4 << 20
-	// maxSections is how many sections an answer may have.
+	// maxSections is how many sections an answer may have. A marker whose number is used
+	// again counts too.
 	maxSections = 10_000
 )
 
@@ -206,7 +207,7 @@ func checkReview(r store.Review) error {
 			return err
 		}
 	}
-	if sections := len(judge.ParseSections(r.AnswerText)); sections > maxSections {
+	if sections := judge.CountMarkers(r.AnswerText); sections > maxSections {
 		return task.Errorf(task.TooLarge, "the answer has %d sections; %d are allowed", sections, maxSections)
 	}
 	_, err := judge.ParseJudgement(r.Judgement)

@@ -56,7 +56,7 @@ func (s *Service) Answer(ctx context.Context, who string, message store.Message)
 
 func (s *Service) said(message store.Message) (Said, error) {
 	if message.State == store.Answering && !message.HeldUntil.After(s.Now()) {
-		message.State, message.Cause = store.Unanswered, "interrupted"
+		message.State, message.Cause = store.Unanswered, Interrupted
 	}
 	if message.Role == store.AssistantMessage {
 		message.Content, message.Cause = withNote(message.Content, message.Cause), ""

@@ -55,6 +55,7 @@ func (s *Server) registerReviews(service *review.Service) {
 	unknown := []int{http.StatusNotFound}
 	register(s, access.Operator, huma.Operation{
 		OperationID: "add-question", Method: http.MethodPost, Path: "/v1/questions", Summary: "Keep an official question", DefaultStatus: http.StatusCreated,
+		Description: "It is kept until its last review is deleted, or without end if it has none.",
 	}, r.addQuestion)
 	register(s, access.Viewer, huma.Operation{
 		OperationID: "list-questions", Method: http.MethodGet, Path: "/v1/questions", Summary: "Official questions that you may read, oldest first",
@@ -74,6 +75,7 @@ func (s *Server) registerReviews(service *review.Service) {
 	}, r.getReview)
 	register(s, access.Operator, huma.Operation{
 		OperationID: "delete-review", Method: http.MethodDelete, Path: "/v1/reviews/{id}", Summary: "Remove a review of yours with its threads",
+		Description:   "A saved question is deleted with its last review.",
 		DefaultStatus: http.StatusNoContent, Errors: unknown,
 	}, r.deleteReview)
 	register(s, access.Operator, huma.Operation{

@@ -14,12 +14,19 @@ type MachineUser struct {
 // Belongings is what belongs to a name, whether or not there is an account of that name.
 // Names are compared without regard to case.
 type Belongings struct {
-	Reviews int64
-	Threads int64
-	Tokens  int64 // that were made for nobody, act for their name and are not revoked
+	Reviews   int64
+	Threads   int64
+	Questions int64
+	Tokens    int64 // that were made for nobody, act for their name and are not revoked
+	Board     bool  // there is or was an account on the board that whoever has the name acts as
 	// Expected is the identity at a provider of whoever may have an account of the name all
 	// the same, or [AnyIdentity]; empty if nobody may.
 	Expected string
+}
+
+// Any reports whether anything belongs to the name.
+func (b Belongings) Any() bool {
+	return b.Reviews+b.Threads+b.Questions+b.Tokens > 0 || b.Board
 }
 
 // AnyIdentity is whoever comes first.

@@ -55,10 +55,11 @@ type Review struct {
 	HeadCommit string
 	Verdict    string // of a pull request: approve, comment or request_changes
 	// State says what became of a review that a model makes; empty when it is there. Cause is
-	// why there is none, and until HeldUntil somebody works on it.
+	// why there is none, and until HeldUntil somebody works on it, who is known by Claim.
 	State     ReviewState
 	Cause     string
 	HeldUntil time.Time
+	Claim     string
 	// Title is the beginning of the question, where reviews are listed.
 	Title     string
 	CreatedAt time.Time
@@ -118,8 +119,10 @@ type Reviews interface {
 	// and no other review.
 	DeleteReview(ctx context.Context, id string) error
 	// SetReviewState says what became of a review that is being made, with its judgement if
-	// it is there. Conflict if the review is not in the state from which it is to go on, or
-	// if somebody else works on it at the given moment.
+	// it is there. From Judging it is done by whoever has the claim of the review, until
+	// somebody else has taken it over. From NotJudged the claim is a new one; so is that of a
+	// review on which nobody works any more at the given moment. Conflict if the review is not
+	// in the state from which it is to go on, or if somebody else works on it.
 	SetReviewState(ctx context.Context, from ReviewState, to Review, now time.Time) error
 }
 

@@ -99,47 +99,70 @@ func Spoken(text string) (in Language, tells bool) {
 	return English, words > 1
 }
 
-// quotationMarks are the marks around a quotation, by the one that opens it.
-var quotationMarks = map[rune]rune{'“': '”', '「': '」', '『': '』', '"': '"'}
+// quotationMarks are the marks around a quotation, by the one that opens it. The straight mark
+// does both.
+var quotationMarks = map[rune]rune{'“': '”', '「': '」', '『': '』'}
+
+const straightMark = '"'
 
 // withoutQuotations leaves out what stands in quotation marks: it is somebody else's.
 func withoutQuotations(text string) string {
 	letters := []rune(text)
+	ends := endsOfQuotations(letters)
 	var rest strings.Builder
 	for at := 0; at < len(letters); at++ {
-		closing, opens := quotationMarks[letters[at]]
-		if opens {
-			if end := endOfQuotation(letters[at:], closing); end > 0 {
-				rest.WriteByte(' ')
-				at += end
-				continue
-			}
+		end := ends[at]
+		if letters[at] == straightMark {
+			end = endOfStraight(letters, at)
+		}
+		if end > 0 {
+			rest.WriteByte(' ')
+			at = end
+			continue
 		}
 		rest.WriteRune(letters[at])
 	}
 	return rest.String()
 }
 
-// endOfQuotation is where the quotation ends that the letters begin with, or 0. Quotations can
-// stand within others. One that was cut for its length ends in … and may have opened more
-// of them than it has closed. A straight mark is also the sign for inches, and ends in its line.
-func endOfQuotation(letters []rune, closing rune) int {
-	opening, depth, cut := letters[0], 0, 0
-	for at, letter := range letters {
-		switch {
-		case letter == closing && at > 0:
-			depth--
-			if cut == 0 && letters[at-1] == '…' {
+// endsOfQuotations returns for each mark that opens a quotation where that ends, and 0 for
+// all other letters. Quotations can stand within others. One that was cut for its length ends
+// in … and may have opened more of them than it has closed. Each letter is looked at a fixed
+// number of times, however many marks there are.
+func endsOfQuotations(letters []rune) []int {
+	ends := make([]int, len(letters))
+	for opening, closing := range quotationMarks {
+		var open []int // the marks that are not closed yet
+		for at, letter := range letters {
+			switch {
+			case letter == opening:
+				open = append(open, at)
+			case letter == closing && len(open) > 0:
+				ends[open[len(open)-1]] = at
+				open = open[:len(open)-1]
+			}
+		}
+		cut := 0
+		for at := len(letters) - 1; at >= 0 && len(open) > 0; at-- {
+			switch {
+			case letters[at] == closing && at > 0 && letters[at-1] == '…':
 				cut = at
+			case at == open[len(open)-1]:
+				ends[at] = cut
+				open = open[:len(open)-1]
 			}
-			if depth == 0 || opening == closing {
-				return at
-			}
-		case letter == opening:
-			depth++
-		case letter == '\n' && opening == closing:
-			return 0
 		}
 	}
-	return cut
+	return ends
+}
+
+// endOfStraight is where the quotation ends that a straight mark opens, or 0. The mark is also
+// the sign for inches, and ends in its line.
+func endOfStraight(letters []rune, at int) int {
+	for end := at + 1; end < len(letters) && letters[end] != '\n'; end++ {
+		if letters[end] == straightMark {
+			return end
+		}
+	}
+	return 0
 }

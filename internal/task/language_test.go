@@ -1,6 +1,7 @@
 package task_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/task"
@@ -88,9 +89,24 @@ func TestSpokenLanguage(t *testing.T) {
 		"What does \"契約\" mean in 5\" of text?":                 task.English,
 		"「契約」とは何ですか":                                            task.Japanese,
 		"「閉じていない引用":                                             task.Japanese,
+		"「「契約」 Is that enough?":                                 task.English,
+		"「契約」」 Is that enough?":                                 task.English,
+		"「 \" 」 契約 \"is\" というのは":                                task.Japanese,
 	} {
 		if got, told := task.Spoken(text); told != (want != "") || told && got != want {
 			t.Errorf("%q: %s, %v", text, got, told)
+		}
+	}
+}
+
+// Marks that open quotations and never close them cost no more than other letters: with a
+// look at the whole rest for each of them this would not end within the time of a test.
+func TestSpokenLanguageOfManyMarks(t *testing.T) {
+	t.Parallel()
+	for _, mark := range []string{"「", "“", "「「」…"} {
+		text := strings.Repeat(mark, 600_000) + "なぜですか"
+		if got, told := task.Spoken(text); got != task.Japanese || !told {
+			t.Errorf("%q: %s, %v", mark, got, told)
 		}
 	}
 }

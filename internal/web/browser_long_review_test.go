@@ -1,14 +1,18 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/store"
 )
 
@@ -125,6 +129,81 @@ func TestLargeTextsOfAReview(t *testing.T) {
 		if len(kinds) < 6 { // question, purpose, grading, judgement, the answer or a section, a message
 			t.Errorf("%s: only these can be read whole: %v", name, kinds)
 		}
+	}
+}
+
+// So does the page of a review whose remarks are many or name many sections, and of a conversation
+// whose last message is long and has no answer. What is in no box can be sent again at its place.
+func TestManyNumbersAndRemarksOfAReview(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, withReviews(t))
+	numbers := make([]int, 120_000)
+	for i := range numbers {
+		numbers[i] = i + 1
+	}
+	var answer strings.Builder
+	for n := 1; n <= 10_000; n++ {
+		fmt.Fprintf(&answer, "$$[%d] section %d\n", n, n)
+	}
+	for name, judgement := range map[string]map[string]any{
+		"a remark with many sections": {"strengths": []any{map[string]any{"point": strings.Repeat("a <b> ", 100), "paragraph_numbers": numbers}}},
+		"many remarks":                {"weaknesses": slices.Repeat([]any{"a"}, 200_000)},
+	} {
+		encoded, err := json.Marshal(judgement)
+		must(t, err)
+		one, err := h.pages.Reviews.AddReviewOf(t.Context(), "alice", store.Question{Text: "Why?"}, store.Review{AnswerText: answer.String(), Judgement: encoded})
+		must(t, err)
+		alice := h.visitor(t, "alice")
+		if _, page := alice.get("/reviews/" + one.ID); len(page) > 300_000 || !strings.Contains(page, "/text/judgement") {
+			t.Errorf("%s: the page has %d bytes", name, len(page))
+		}
+		if _, page := alice.get("/reviews/" + one.ID + "?remark=1"); len(page) > 300_000 {
+			t.Errorf("%s: with a remark in the box the page has %d bytes", name, len(page))
+		}
+	}
+	one := h.review(t, "alice", "$$[1] "+strings.Repeat("a & b\n\n- c\n", 300_000))
+	alice := h.visitor(t, "alice")
+	for size, drafted := range map[int]bool{1 << 10: true, 250 << 10: false} {
+		thread, err := h.pages.Reviews.AddThread(t.Context(), "alice", one.ID, "en")
+		must(t, err)
+		alice.post("/threads/"+thread.ID+"/messages", url.Values{"content": {"please fail " + strings.Repeat("<\"", size/2)}})
+		_, page := alice.get("/reviews/" + one.ID + "?thread=" + thread.ID)
+		if len(page) > 300_000 {
+			t.Errorf("with a message of %d bytes without an answer the page has %d bytes", size, len(page))
+		}
+		if !strings.Contains(page, "please fail") || strings.Contains(page, "required>please fail") != drafted || strings.Contains(page, `name="repeat"`) == drafted {
+			t.Errorf("with a message of %d bytes it is not in the box, or cannot be sent again: drafted %v, repeat %v", size, strings.Contains(page, "required>please fail"), strings.Contains(page, `name="repeat"`))
+		}
+	}
+}
+
+// countedContext counts how often somebody asks whether it has ended, as each piece of a page does
+// that is made.
+type countedContext struct {
+	context.Context
+	asked *atomic.Int64
+}
+
+func (c countedContext) Err() error {
+	c.asked.Add(1)
+	return c.Context.Err()
+}
+
+// Remarks that are not shown are counted, and not made.
+func TestRemarksThatAreNotShown(t *testing.T) {
+	t.Parallel()
+	view := reviewView{}
+	for i := range 50_000 {
+		view.judgement.Items = append(view.judgement.Items, judge.Item{Field: judge.ItemFields[i%len(judge.ItemFields)], JSON: []byte(`"a"`)})
+	}
+	var asked atomic.Int64
+	must(t, view.layRemarks(countedContext{t.Context(), &asked}, visit{}, nil))
+	shown := 0
+	for _, of := range view.pieces.remarks {
+		shown += len(of.items)
+	}
+	if shown == 0 || shown+view.pieces.leftOut != 50_000 || asked.Load() > 20_000 {
+		t.Errorf("%d are shown and %d are not, for %d pieces", shown, view.pieces.leftOut, asked.Load())
 	}
 }
 

@@ -96,13 +96,40 @@ func TestConnectionLostDuringAnAnswer(t *testing.T) {
 	if get[bool](alice, `document.querySelector("#messages .failure") !== null`) || get[string](alice, `document.querySelector("#chat-form [data-submit]").textContent`) != "Send" {
 		t.Errorf("the page says %s", get[string](alice, `document.getElementById("chat").textContent`))
 	}
+	// Something else is said meanwhile: each answer stands after its question.
+	alice.Fill(`#chat-form textarea`, "and then?")
+	alice.Click(`#chat-form [data-submit]`)
 	// What is on the page stays where it is when the answer comes.
 	alice.Run("mark the message", chromedp.Evaluate(`document.querySelector("#messages .message.user").marked = true`, nil))
 	close(gate)
-	alice.Sees("#messages .message.assistant .text", "It is in §2")
+	alice.Until(`document.querySelectorAll("#messages .message.assistant[data-message]").length === 2`)
 	alice.Until(`document.querySelectorAll("#messages .thinking").length === 0`)
-	if n := get[int](alice, `document.querySelectorAll("#messages .message").length`); n != 2 || !get[bool](alice, `document.querySelector("#messages .message.user").marked === true`) {
+	if order := get[string](alice, `[...document.querySelectorAll("#messages .message")].map((m) => m.classList[1]).join(" ")`); order != "user assistant user assistant" {
+		t.Errorf("the messages are in the order %s", order)
+	}
+	if n := get[int](alice, `document.querySelectorAll("#messages .message").length`); n != 4 || !get[bool](alice, `document.querySelector("#messages .message.user").marked === true`) {
 		t.Errorf("%d messages are shown: %s", n, get[string](alice, `document.getElementById("messages").textContent`))
+	}
+}
+
+// What a page asks for that waits for an answer has the message and its answer, however much was
+// said after them.
+func TestMessagesFromOneOn(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, withReviews(t))
+	one := h.review(t, "alice", paper)
+	thread, err := h.pages.Reviews.AddThread(t.Context(), "alice", one.ID, "en")
+	must(t, err)
+	for range 15 {
+		h.ask(t, "alice", thread.ID, "what is there?")
+	}
+	said, err := h.pages.Reviews.Messages(t.Context(), "alice", thread.ID)
+	must(t, err)
+	_, page := h.visitor(t, "alice").get("/threads/" + thread.ID + "/messages?from=" + said[0].ID)
+	for _, message := range said[:2] {
+		if !strings.Contains(page, `data-message="`+message.ID+`"`) {
+			t.Errorf("the message %s is missing", message.ID)
+		}
 	}
 }
 

@@ -213,10 +213,16 @@ func (view *reviewView) choose(ctx context.Context, reviews *review.Service, who
 	if view.said, err = reviews.Messages(ctx, who, view.thread.ID); err != nil {
 		return err
 	}
-	if last := len(view.said) - 1; last >= 0 && view.said[last].State == store.Unanswered && view.thread.Owner != "" {
+	if last := len(view.said) - 1; last >= 0 && view.said[last].State == store.Unanswered && view.thread.Owner != "" && drafts(view.said[last].Content) {
 		view.draft, view.again = view.said[last].Content, view.said[last].ID
 	}
 	return nil
+}
+
+// drafts reports whether a message without an answer is short enough to stand in the box. A
+// longer one can be sent again where it stands.
+func drafts(message string) bool {
+	return len(message) <= longestDraft && len(templ.EscapeString(message)) <= longestDraft
 }
 
 // owned reports whether the review is one of the reader's, who may change it.
@@ -331,14 +337,20 @@ func itemText(item judge.Item) []string {
 // remarkLines is what an item of a judgement says, as one text.
 func remarkLines(item judge.Item) string { return strings.Join(itemText(item), "\n\n") }
 
-// sectionsText is how sections are named in a message.
+// sectionsText is how sections are named in a message. Of very many the first are.
 func sectionsText(numbers []int) string {
 	var names []string
-	for _, number := range numbers {
+	for _, number := range firstNumbers(numbers) {
 		names = append(names, sectionName(number))
+	}
+	if len(names) < len(numbers) {
+		names = append(names, "…")
 	}
 	return strings.Join(names, " ")
 }
+
+// firstNumbers are the sections of a remark that are named.
+func firstNumbers(numbers []int) []int { return numbers[:min(len(numbers), numbersOfRemark)] }
 
 // showContext is what the model is sent for an input.
 func (p *Pages) showContext(r *http.Request, v visit) (templ.Component, error) {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -27,6 +28,8 @@ const (
 	remarkBytesOnPage   = 30 << 10
 	longestRemark       = 8 << 10
 	longestQuestion     = 12 << 10
+	longestDraft        = 20 << 10
+	numbersOfRemark     = 50
 	longestWithoutMarks = 60 << 10
 	// leastShown is what is shown of a text in any case.
 	leastShown = 200
@@ -135,11 +138,15 @@ type remarks struct {
 }
 
 func (view *reviewView) layRemarks(ctx context.Context, v visit, _ map[string][]string) error {
-	size := 0
+	size, full := 0, false
 	for _, field := range judge.ItemFields {
 		of := remarks{field: field}
 		for i, item := range view.judgement.Items {
 			if item.Field != field {
+				continue
+			}
+			if full { // the rest is only counted
+				view.pieces.leftOut++
 				continue
 			}
 			made, length, err := fit(ctx, remarkLines(item), longestRemark, func(text string, cut bool) templ.Component {
@@ -149,6 +156,7 @@ func (view *reviewView) layRemarks(ctx context.Context, v visit, _ map[string][]
 				return err
 			}
 			if size+length > remarkBytesOnPage && size > 0 {
+				full = true
 				view.pieces.leftOut++
 				continue
 			}
@@ -184,6 +192,24 @@ func (view *reviewView) layMessages(ctx context.Context, v visit, asked map[stri
 	}
 	slices.Reverse(view.pieces.messages)
 	view.earlier = first
+	return nil
+}
+
+// layFirstMessages makes the messages from the first on: of one, its answer and what came after
+// them, as much as fits.
+func (view *reviewView) layFirstMessages(ctx context.Context, v visit) error {
+	size := 0
+	for i, said := range view.said {
+		made, length, err := view.messagePiece(ctx, v, said)
+		if err != nil {
+			return err
+		}
+		if i >= messagesOnPage || i > 1 && size+length > messageBytesOnPage {
+			break
+		}
+		size += length
+		view.pieces.messages = append(view.pieces.messages, made)
+	}
 	return nil
 }
 
@@ -254,16 +280,29 @@ func (view *reviewView) newest() templ.SafeURL {
 
 // sectionLink leads to a section, which may be on another page.
 func (view *reviewView) sectionLink(number int) templ.SafeURL {
-	there := func(one judge.Section) bool { return one.Number == number }
-	if slices.ContainsFunc(view.shown, there) || !slices.ContainsFunc(view.sections, there) {
+	if hasSection(view.shown, number) || !hasSection(view.sections, number) {
 		return sectionAnchor(number)
 	}
 	return view.page("from", number, "section-"+strconv.Itoa(number))
 }
 
+// hasSection reports whether a section is among others, which are in order.
+func hasSection(sections []judge.Section, number int) bool {
+	_, found := slices.BinarySearchFunc(sections, number, func(one judge.Section, number int) int { return cmp.Compare(one.Number, number) })
+	return found
+}
+
 // sectionAnchor leads to a section on the same page.
 func sectionAnchor(number int) templ.SafeURL {
 	return templ.SafeURL("#section-" + strconv.Itoa(number))
+}
+
+// causeText is why there is no answer or no assessment.
+func causeText(v visit, cause string) string {
+	if cause == review.Interrupted {
+		return v.t("review.interrupted")
+	}
+	return cause
 }
 
 // saidCard is a message as a page shows it.

@@ -111,7 +111,7 @@ func (p *Pages) showMessages(r *http.Request, v visit) (templ.Component, error) 
 		return nil, task.Errorf(task.NotFound, "there is no such message in this conversation")
 	}
 	view := reviewView{said: said[at:], thread: &store.Thread{ID: r.PathValue("id"), Owner: v.user.Login}}
-	if err := view.layMessages(withPageSource(r.Context()), v, nil); err != nil {
+	if err := view.layFirstMessages(withPageSource(r.Context()), v); err != nil {
 		return nil, err
 	}
 	return templ.Join(view.pieces.messages...), nil

@@ -116,16 +116,21 @@ func userExpectCommand(p site.Program) *cobra.Command {
 		})
 	})
 	c.Long = `Let whoever signs in elsewhere (OpenID Connect) with this login have an account here, although
-tokens, reviews or conversations have that name. Without it such a login is refused: nobody
-gets what belongs to others by choosing a name. It counts once.`
+tokens, reviews, conversations, questions or an account on the board have that name. Without it
+such a login is refused: nobody gets what belongs to others by choosing a name. It counts once.`
 	return c
 }
 
 // printTakenOver says what belongs to the name of a new account, and so to whoever has it.
 func (o *onAccounts) printTakenOver(login string, had store.Belongings) error {
-	if had.Reviews+had.Threads+had.Tokens == 0 {
+	if !had.Any() {
 		return nil
 	}
-	_, err := fmt.Fprintf(o.Stderr, "%s has what belonged to that name: %d reviews, %d conversations, %d tokens that act for it\n", login, had.Reviews, had.Threads, had.Tokens)
+	board := ""
+	if had.Board {
+		board = ", and the account on the board"
+	}
+	_, err := fmt.Fprintf(o.Stderr, "%s has what belonged to that name: %d reviews, %d conversations, %d questions, %d tokens that act for it%s\n",
+		login, had.Reviews, had.Threads, had.Questions, had.Tokens, board)
 	return err
 }

@@ -3,16 +3,12 @@ package board
 import (
 	"context"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
-
-// maxLogin is how long a login may be.
-const maxLogin = 39
 
 // loginPattern is what a login looks like. The name of the ghost is nobody's.
 var loginPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,38}$`)
@@ -26,11 +22,7 @@ func isLogin(text string) bool {
 // is left that could be one, and for the bot's: what that writes is not taken for
 // the word of a person.
 func (b *Board) LoginOf(name string) (login string, ok bool) {
-	words := strings.FieldsFunc(name, func(r rune) bool {
-		return !strings.ContainsRune("._-", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-	})
-	login = strings.TrimLeft(strings.Join(words, "-"), "._-")
-	login = strings.TrimRight(login[:min(len(login), maxLogin)], "._-")
+	login = task.BoardLogin(name)
 	return login, isLogin(login) && !task.SameLogin(login, b.bot)
 }
 
@@ -43,7 +35,7 @@ type User struct {
 // AddUser makes an account; Conflict if the login is or was taken.
 func (b *Board) AddUser(ctx context.Context, login string, access forge.Access) error {
 	if !isLogin(login) {
-		return task.Errorf(task.Invalid, "%q cannot be a login: it has letters, digits, dots, dashes and underscores, %d at most", login, maxLogin)
+		return task.Errorf(task.Invalid, "%q cannot be a login: it has letters, digits, dots, dashes and underscores, %d at most", login, task.MaxBoardLogin)
 	}
 	_, err := b.store.AddBoardUser(ctx, store.BoardUser{Login: login, Access: store.BoardAccess(access.String())})
 	return storeError("add the user "+login, err)

@@ -28,11 +28,15 @@ const (
 // number that is used again adds to its section, after an empty line.
 func ParseSections(answer string) []Section {
 	var sections []Section
-	at := map[int]int{} // of a number in sections
+	var pieces [][]string // of the sections
+	at := map[int]int{}   // of a number in sections
 	current, from, offset := -1, 0, 0
 	end := func(to int) {
-		if current >= 0 {
-			sections[current].add(answer[from:to])
+		if current < 0 {
+			return
+		}
+		if text := strings.Trim(answer[from:to], "\r\n"); text != "" {
+			pieces[current] = append(pieces[current], text)
 		}
 	}
 	for line := range strings.Lines(answer) {
@@ -42,24 +46,29 @@ func ParseSections(answer string) []Section {
 			if !seen {
 				place = len(sections)
 				at[number] = place
-				sections = append(sections, Section{Number: number})
+				sections, pieces = append(sections, Section{Number: number}), append(pieces, nil)
 			}
 			current, from = place, offset+len(line)-len(rest)
 		}
 		offset += len(line)
 	}
 	end(len(answer))
+	for i := range sections {
+		sections[i].Text = strings.Join(pieces[i], "\n\n")
+	}
 	slices.SortStableFunc(sections, func(a, b Section) int { return a.Number - b.Number })
 	return sections
 }
 
-// add puts a piece of text behind what the section has already.
-func (s *Section) add(text string) {
-	text = strings.Trim(text, "\r\n")
-	if s.Text != "" && text != "" {
-		s.Text += "\n\n"
+// CountMarkers returns how many markers an answer has. A number can be used again.
+func CountMarkers(answer string) int {
+	count := 0
+	for line := range strings.Lines(answer) {
+		if _, _, marked := parseMarker(line); marked {
+			count++
+		}
 	}
-	s.Text += text
+	return count
 }
 
 // parseMarker reads the marker at the start of a line. Spaces and the line's end

@@ -53,6 +53,17 @@ func TestManyAndLargeSections(t *testing.T) {
 	}
 }
 
+// A number that is used again and again costs no more than others: if each time copied the
+// section this would not end within the time of a test.
+func TestNumberThatIsUsedOften(t *testing.T) {
+	t.Parallel()
+	const times = 3_000_000
+	sections := judge.ParseSections(strings.Repeat("$$[1]a\n", times))
+	if len(sections) != 1 || len(sections[0].Text) != 3*times-2 {
+		t.Errorf("%d sections", len(sections))
+	}
+}
+
 // What is marked is read back, whatever the texts are.
 func TestMarkIsReadBack(t *testing.T) {
 	t.Parallel()

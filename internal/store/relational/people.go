@@ -88,7 +88,7 @@ func (s *Store) BelongingsOf(ctx context.Context, name string) (had store.Belong
 			return err
 		}
 		for _, owner := range owners {
-			for table, count := range map[string]*int64{"reviews": &had.Reviews, "threads": &had.Threads} {
+			for table, count := range map[string]*int64{"reviews": &had.Reviews, "threads": &had.Threads, "questions": &had.Questions} {
 				n, _, err := first(ctx, q, scanNumber, `SELECT COUNT(*) FROM `+table+` WHERE owner = ?`, owner)
 				if err != nil {
 					return err
@@ -101,6 +101,9 @@ func (s *Store) BelongingsOf(ctx context.Context, name string) (had store.Belong
 			return err
 		}
 		had.Tokens = int64(len(tokens))
+		if had.Board, err = exists(ctx, q, `SELECT 1 FROM board_users WHERE folded = ?`, assigneeMark.fold(task.BoardLogin(name))); err != nil {
+			return err
+		}
 		had.Expected, _, err = first(ctx, q, scanText, `SELECT identity FROM expected_users WHERE folded = ?`, folded)
 		return err
 	})

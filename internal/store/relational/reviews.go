@@ -14,9 +14,9 @@ import (
 const titleLetters = `300`
 
 const (
-	reviewColumns = `id, owner, question, custom_question, answer, judgement, pull, head_commit, verdict, state, cause, held_until, created_at`
+	reviewColumns = `id, owner, question, custom_question, answer, judgement, pull, head_commit, verdict, state, cause, held_until, claim, created_at`
 	wholeColumns  = reviewColumns + `, ''`
-	briefColumns  = `id, owner, question, SUBSTR(custom_question, 1, ` + titleLetters + `), '', '', pull, head_commit, verdict, state, cause, held_until, created_at, ` + titleColumn
+	briefColumns  = `id, owner, question, SUBSTR(custom_question, 1, ` + titleLetters + `), '', '', pull, head_commit, verdict, state, cause, held_until, claim, created_at, ` + titleColumn
 	// titleColumn is the beginning of the question of a review.
 	titleColumn = `SUBSTR(COALESCE((SELECT body FROM questions WHERE questions.id = reviews.question), reviews.custom_question), 1, ` + titleLetters + `)`
 )
@@ -26,7 +26,7 @@ func scanReview(r row) (x store.Review, err error) {
 	var judgement, pull string
 	var held int64
 	err = r.Scan(&x.ID, &x.Owner, &question, &x.CustomQuestionText, &x.AnswerText, &judgement, &pull, &x.HeadCommit, &x.Verdict,
-		&x.State, &x.Cause, &held, micros{&x.CreatedAt}, &x.Title)
+		&x.State, &x.Cause, &held, &x.Claim, micros{&x.CreatedAt}, &x.Title)
 	if err != nil {
 		return store.Review{}, err
 	}
@@ -50,9 +50,9 @@ func (s *Store) AddReview(ctx context.Context, x store.Review, writes ...store.A
 		if err := dropRefused(ctx, q, pull, x.HeadCommit, writes); err != nil {
 			return err
 		}
-		_, err := q.exec(ctx, `INSERT INTO reviews (`+reviewColumns+`) VALUES (`+listOf(13)+`)`,
+		_, err := q.exec(ctx, `INSERT INTO reviews (`+reviewColumns+`) VALUES (`+listOf(14)+`)`,
 			x.ID, x.Owner, sql.NullString{String: x.QuestionID, Valid: x.QuestionID != ""}, x.CustomQuestionText, x.AnswerText,
-			string(x.Judgement), pull, x.HeadCommit, x.Verdict, x.State, x.Cause, heldMicros(x.HeldUntil), x.CreatedAt.UnixMicro())
+			string(x.Judgement), pull, x.HeadCommit, x.Verdict, x.State, x.Cause, heldMicros(x.HeldUntil), x.Claim, x.CreatedAt.UnixMicro())
 		switch q.dialect.Classify(err) {
 		case MissingReference:
 			return noQuestion(x.QuestionID)
@@ -234,12 +234,19 @@ func (s *Store) SetReviewState(ctx context.Context, from store.ReviewState, to s
 	if err := checkJSON("review", to.Judgement); err != nil {
 		return err
 	}
-	set, args := `state = ?, cause = ?, held_until = ?`, []any{to.State, cleanText(to.Cause), heldMicros(to.HeldUntil)}
+	claim := to.Claim
+	if to.State != store.Judging { // nobody works on it from then on
+		claim = ""
+	}
+	set, args := `state = ?, cause = ?, held_until = ?, claim = ?`, []any{to.State, cleanText(to.Cause), heldMicros(to.HeldUntil), claim}
 	if to.State == store.Judged {
 		set, args = set+`, judgement = ?`, append(args, string(to.Judgement))
 	}
 	is, args := `state = ?`, append(args, to.ID, from)
-	if from == store.NotJudged { // so is one that nobody works on any more
+	switch from {
+	case store.Judging:
+		is, args = is+` AND claim = ?`, append(args, to.Claim)
+	case store.NotJudged: // so is one that nobody works on any more
 		is, args = `(state = ? OR state = ? AND held_until <= ?)`, append(args, store.Judging, now.UnixMicro())
 	}
 	return s.write(ctx, func(q session) error {

@@ -384,7 +384,7 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 	raw(t, path, `DROP TABLE expected_users`)
 	raw(t, path, `DROP INDEX questions_of_owner`)
 	raw(t, path, `DROP INDEX reviews_of_question`)
-	for _, column := range []string{"questions DROP COLUMN owner", "reviews DROP COLUMN state", "reviews DROP COLUMN cause", "reviews DROP COLUMN held_until", "threads DROP COLUMN spoken"} {
+	for _, column := range []string{"questions DROP COLUMN owner", "reviews DROP COLUMN state", "reviews DROP COLUMN cause", "reviews DROP COLUMN held_until", "reviews DROP COLUMN claim", "threads DROP COLUMN spoken"} {
 		raw(t, path, `ALTER TABLE `+column)
 	}
 	raw(t, path, `ALTER TABLE tokens DROP COLUMN person`)

@@ -79,11 +79,12 @@ func belongings(t *testing.T, s store.Store) {
 	equal(t, of("ci"), store.Belongings{})
 	one := got[store.Review](t)(s.AddReview(t.Context(), store.Review{Owner: "CI"}))
 	got[store.Thread](t)(s.AddThread(t.Context(), store.Thread{ReviewID: one.ID, Owner: "ci"}))
+	got[store.Question](t)(s.AddQuestion(t.Context(), store.Question{Owner: "cI", Text: "why?"}))
 	for i, token := range []store.Token{{Name: "Ci"}, {Name: "ci", Role: "agent"}, {Name: "ci", Person: "bob"}, {Name: "ci", RevokedAt: noon}, {}} {
 		token.Hash = []byte{byte(i + 1)}
 		got[store.Token](t)(s.AddToken(t.Context(), token))
 	}
-	equal(t, of("cI"), store.Belongings{Reviews: 1, Threads: 1, Tokens: 1})
+	equal(t, of("cI"), store.Belongings{Reviews: 1, Threads: 1, Questions: 1, Tokens: 1})
 	must(t, s.ExpectUser(t.Context(), "ci"))
 	equal(t, of("ci").Expected, store.AnyIdentity)
 	got[store.User](t)(s.AddUser(t.Context(), store.User{Login: "ci", Identity: "https://id.example 7"}))
@@ -91,7 +92,11 @@ func belongings(t *testing.T, s store.Store) {
 	wantCode(t, s.ExpectUser(t.Context(), "CI"), task.Conflict)
 	wantCode(t, s.ExpectUser(t.Context(), ""), task.Invalid)
 	must(t, s.RemoveUser(t.Context(), "ci"))
-	equal(t, of("ci"), store.Belongings{Reviews: 1, Threads: 1, Expected: "https://id.example 7"})
+	equal(t, of("ci"), store.Belongings{Reviews: 1, Threads: 1, Questions: 1, Expected: "https://id.example 7"})
+	got[store.BoardUser](t)(s.AddBoardUser(t.Context(), store.BoardUser{Login: "Bob-example.com", Access: store.BoardAdmin}))
+	equal(t, of("bob@example.com"), store.Belongings{Board: true})
+	must(t, s.RemoveBoardUser(t.Context(), "bob-example.com", noon))
+	equal(t, of("bob@example.com"), store.Belongings{Board: true}) // its login is nobody else's
 }
 
 func removedUsersTokens(t *testing.T, s store.Store) {

@@ -198,11 +198,12 @@ func findReviews(t *testing.T, s store.Store) {
 func reviewStates(t *testing.T, s store.Store) {
 	question := got[store.Question](t)(s.AddQuestion(t.Context(), store.Question{Text: "What is a contract?\nSay it.", Owner: "alice"}))
 	one := got[store.Review](t)(s.AddReview(t.Context(), store.Review{
-		Owner: "alice", QuestionID: question.ID, AnswerText: "a", State: store.Judging, HeldUntil: noon.Add(time.Minute),
+		Owner: "alice", QuestionID: question.ID, AnswerText: "a", State: store.Judging, HeldUntil: noon.Add(time.Minute), Claim: "first",
 	}))
 	now := func() store.Review { return got[store.Review](t)(s.Review(t.Context(), one.ID)) }
+	claim := "first"
 	set := func(from, to store.ReviewState, at time.Time) error {
-		return s.SetReviewState(t.Context(), from, store.Review{ID: one.ID, State: to, Cause: "no model\x00", HeldUntil: at.Add(time.Minute), Judgement: json.RawMessage(`{"a": 1}`)}, at)
+		return s.SetReviewState(t.Context(), from, store.Review{ID: one.ID, State: to, Claim: claim, Cause: "no model\x00", HeldUntil: at.Add(time.Minute), Judgement: json.RawMessage(`{"a": 1}`)}, at)
 	}
 	equal(t, now(), one)
 	wantCode(t, set(store.NotJudged, store.Judging, noon), task.Conflict) // somebody works on it
@@ -210,8 +211,18 @@ func reviewStates(t *testing.T, s store.Store) {
 	equal(t, now().Cause, "no model\uFFFD")
 	equal(t, len(now().Judgement), 0)
 	wantCode(t, set(store.Judging, store.Judged, noon), task.Conflict)
+	equal(t, now().Claim, "")
 	must(t, set(store.NotJudged, store.Judging, noon))
-	must(t, set(store.NotJudged, store.Judging, noon.Add(time.Minute))) // nobody does any more
+	must(t, set(store.Judging, store.Judging, noon)) // still
+	claim = "second"
+	wantCode(t, set(store.Judging, store.Judged, noon), task.Conflict)  // the first works on it
+	must(t, set(store.NotJudged, store.Judging, noon.Add(time.Minute))) // it does no more
+	claim = "first"
+	for _, to := range []store.ReviewState{store.Judging, store.NotJudged, store.Judged} { // it is late
+		wantCode(t, set(store.Judging, to, noon.Add(time.Minute)), task.Conflict)
+	}
+	equal(t, now().Claim, "second")
+	claim = "second"
 	must(t, set(store.Judging, store.Judged, noon))
 	equal(t, now().State, store.Judged)
 	equal(t, string(now().Judgement), `{"a": 1}`)

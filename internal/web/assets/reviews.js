@@ -118,10 +118,12 @@ function startChat() {
     return [...shape.content.querySelectorAll("[data-message]")];
   }
 
-  // put shows a message as the server has it now, in place of what is shown of it.
-  function put(fresh) {
+  // put shows a message as the server has it now, in place of what is shown of it, or after the
+  // one that comes before it if that is known.
+  function put(fresh, previous) {
     const stale = messages.querySelector(`[data-message="${CSS.escape(fresh.dataset.message)}"]`);
     if (stale) stale.replaceWith(fresh);
+    else if (previous) previous.after(fresh);
     else messages.append(fresh);
     localTimes(fresh);
     return fresh;
@@ -264,7 +266,7 @@ function startChat() {
     const sign = messages.querySelector("[data-answering]:not([hidden])");
     if (!sign) return;
     try {
-      await lookFor(sign.closest("[data-message]"));
+      if (!(await lookFor(sign.closest("[data-message]")))) return;
     } catch {
       // The connection is lost; it is tried again.
     }
@@ -272,17 +274,22 @@ function startChat() {
     looking = setTimeout(look, wait, wait);
   }
 
+  // lookFor reports whether it makes sense to look again: not if the conversation is gone, or
+  // the reader is signed out.
   async function lookFor(message) {
     const { thread, message: id } = message.dataset;
     const answer = await fetch(`/threads/${encodeURIComponent(thread)}/messages?from=${encodeURIComponent(id)}`, { headers: { Accept: "text/html" } });
-    if (!answer.ok || answer.redirected || button.disabled) return;
+    if (answer.status === 404 || answer.redirected) return false;
+    if (!answer.ok || button.disabled) return true;
     const atEnd = messages.scrollHeight - messages.scrollTop - messages.clientHeight < 40;
+    let previous = null;
     for (const fresh of parsed(await answer.text())) {
       const shown = messages.querySelector(`[data-message="${CSS.escape(fresh.dataset.message)}"]`);
-      if (!shown || fresh.dataset.state === "unanswered") put(fresh);
-      else if (fresh.dataset.state === "answered") answered(shown);
+      if (shown && fresh.dataset.state === "answered") answered(shown);
+      previous = !shown || fresh.dataset.state === "unanswered" ? put(fresh, previous) : shown;
     }
     if (atEnd) messages.scrollTop = messages.scrollHeight;
+    return true;
   }
   startLooking();
 

@@ -34,10 +34,12 @@ ALTER TABLE questions ADD COLUMN owner TEXT NOT NULL DEFAULT '';
 CREATE INDEX questions_of_owner ON questions (owner, id);
 CREATE INDEX reviews_of_question ON reviews (question) WHERE question IS NOT NULL;
 
--- What became of a review that a model makes: empty when it is there.
+-- What became of a review that a model makes: empty when it is there. Until held_until
+-- somebody works on it, who has the claim.
 ALTER TABLE reviews ADD COLUMN state TEXT NOT NULL DEFAULT '';
 ALTER TABLE reviews ADD COLUMN cause TEXT NOT NULL DEFAULT '';
 ALTER TABLE reviews ADD COLUMN held_until BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE reviews ADD COLUMN claim TEXT NOT NULL DEFAULT '';
 
 -- The language in which people last spoke in a conversation; empty if that does not tell.
 ALTER TABLE threads ADD COLUMN spoken TEXT NOT NULL DEFAULT '';
