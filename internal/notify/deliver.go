@@ -84,13 +84,14 @@ func (d *Deliverer) Deliver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	failed := make([]error, len(d.Targets))
+	failed := make([]error, len(d.Targets)+1)
 	var telling sync.WaitGroup
 	for i, to := range d.Targets {
 		telling.Go(func() { failed[i] = d.tell(ctx, to, needs, whole) })
 	}
 	telling.Wait()
-	if err := errors.Join(append(failed, d.forget(ctx, now))...); err != nil {
+	failed[len(d.Targets)] = d.forget(ctx, now)
+	if err := errors.Join(failed...); err != nil {
 		return err
 	}
 	d.listed = now

@@ -214,7 +214,7 @@ func retryAfter(answer *http.Response) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return min(time.Duration(seconds)*time.Second, maxRetryAfter) //nolint:gosec // it is below 2^32
+	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
 }
 
 // sign signs a message as Standard Webhooks (standardwebhooks.com) says: receivers have

@@ -3,6 +3,8 @@ package notify
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,7 +79,7 @@ func TestTroubleThatComesBack(t *testing.T) {
 	step(keptOver + keptOver/2)
 	step(time.Second, fault)
 	step(settling, fault)
-	o.want("server/data_folder, server/data_folder, server/data_folder")
+	o.want(strings.Join(slices.Repeat([]string{"server/data_folder"}, 3), ", "))
 }
 
 // Trouble that comes back soon after it was told, and stays, is told of again, once, when the hour

@@ -36,7 +36,8 @@ func (s *Service) Messages(ctx context.Context, who, threadID string) ([]Said, e
 			return nil, err
 		}
 	}
-	return said, s.freshen(ctx, record, said)
+	s.freshen(ctx, record, said)
+	return said, nil
 }
 
 // Answer is a stored answer as people are shown it.
@@ -50,8 +51,8 @@ func (s *Service) Answer(ctx context.Context, who string, message store.Message)
 		return Said{}, err
 	}
 	all := []Said{one}
-	err = s.freshen(ctx, record, all)
-	return all[0], err
+	s.freshen(ctx, record, all)
+	return all[0], nil
 }
 
 func (s *Service) said(message store.Message) (Said, error) {
@@ -71,19 +72,18 @@ func (s *Service) said(message store.Message) (Said, error) {
 }
 
 // freshen marks citations that a later push made stale.
-func (s *Service) freshen(ctx context.Context, record store.Review, said []Said) error {
+func (s *Service) freshen(ctx context.Context, record store.Review, said []Said) {
 	if !slices.ContainsFunc(said, func(one Said) bool { return len(one.Citations) > 0 }) {
-		return nil
+		return
 	}
 	newer, moved := s.newerSections(ctx, record)
 	if !moved {
-		return nil
+		return
 	}
 	sections := judge.ParseSections(record.AnswerText)
 	for _, one := range said {
 		markStale(one.Citations, sections, newer, record.HeadCommit)
 	}
-	return nil
 }
 
 // Preview is what would be sent for an input in a thread, now.

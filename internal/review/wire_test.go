@@ -240,6 +240,7 @@ func (r room) escapedThread(t *testing.T) store.Thread {
 func TestEveryProviderIsSentTheArray(t *testing.T) {
 	t.Parallel()
 	onEachWire(t, llm.Endpoint{}, func(t *testing.T, r room, p *provider) {
+		t.Helper()
 		thread := r.escapedThread(t)
 		const turns = 7
 		for turn := 1; turn <= turns; turn++ {
@@ -282,6 +283,7 @@ func TestEveryProviderIsSentTheArray(t *testing.T) {
 func TestRelatedRemarksAreText(t *testing.T) {
 	t.Parallel()
 	onEachWire(t, llm.Endpoint{}, func(t *testing.T, r room, p *provider) {
+		t.Helper()
 		r.say(t, r.escapedThread(t), "§2について")
 		got := p.requests(false)[0].Array[0].Text
 		for _, part := range []string{"全体の講評", `weaknesses: {"text":"契約の成立が曖昧 𠮷 a < b","paragraph_numbers":[2]}`} {
@@ -300,6 +302,7 @@ func TestNoteBelowACutAnswerIsForPeople(t *testing.T) {
 	t.Parallel()
 	const note = "（回答が長すぎるため、ここで切れています。）"
 	onEachWire(t, llm.Endpoint{}, func(t *testing.T, r room, p *provider) {
+		t.Helper()
 		thread := r.escapedThread(t)
 		turn, err := r.Ask(t.Context(), "alice", thread.ID, review.Message{Content: "長い話をして"})
 		must(t, err)
@@ -343,6 +346,7 @@ func TestAConversationThatIsTooLongIsSummarisedEarlier(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onEachWire(t, endpoint, func(t *testing.T, r room, p *provider) {
+				t.Helper()
 				p.limit = 30_000 // of bytes, which are about 10,000 tokens
 				thread := r.escapedThread(t)
 				for turn := 1; turn <= 4; turn++ {
@@ -376,6 +380,7 @@ func TestAConversationThatIsTooLongIsSummarisedEarlier(t *testing.T) {
 func TestAHugeExchangeIsShortened(t *testing.T) {
 	t.Parallel()
 	onEachWire(t, llm.Endpoint{}, func(t *testing.T, r room, p *provider) {
+		t.Helper()
 		p.limit = 60_000
 		thread := r.escapedThread(t)
 		r.say(t, thread, strings.Repeat("長い質問。", 3000)+"_1") // 45,000 bytes
@@ -408,6 +413,7 @@ func TestErrorsOfProvidersAreTheirs(t *testing.T) {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			t.Parallel()
 			onEachWire(t, llm.Endpoint{}, func(t *testing.T, r room, p *provider) {
+				t.Helper()
 				p.script = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					w.WriteHeader(status)
 					_, _ = io.WriteString(w, `{"error": {"message": "what the provider says"}}`)

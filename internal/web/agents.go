@@ -41,7 +41,7 @@ type agentRow struct {
 
 // is reports whether a run was one of the agent: of its own name, or of one of those that share
 // its token, which are known by its name and theirs.
-func (a agentRow) is(agent string) bool {
+func (a *agentRow) is(agent string) bool {
 	return agent == a.Name || strings.HasPrefix(agent, a.Name+"/")
 }
 
@@ -80,7 +80,7 @@ func agentOf(all []agentRow, name string) int {
 	return found
 }
 
-func (a agentRow) stateAt(now time.Time) string {
+func (a *agentRow) stateAt(now time.Time) string {
 	switch {
 	case !a.RevokedAt.IsZero():
 		return agentRevoked
@@ -96,7 +96,7 @@ func (a agentRow) stateAt(now time.Time) string {
 }
 
 // badge is the colour of the state of an agent.
-func (a agentRow) badge() string {
+func (a *agentRow) badge() string {
 	switch a.state {
 	case agentWorking:
 		return "running"

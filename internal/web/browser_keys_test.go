@@ -22,7 +22,7 @@ import (
 // press presses keys as a keyboard does: what a page prevents is not typed.
 func (b *window) press(keys string) {
 	b.t.Helper()
-	for _, key := range strings.Split(keys, "") {
+	for key := range strings.SplitSeq(keys, "") {
 		down, up := input.DispatchKeyEvent(input.KeyDown).WithKey(key).WithText(key), input.DispatchKeyEvent(input.KeyUp).WithKey(key)
 		if key == escapeKey {
 			down, up = input.DispatchKeyEvent(input.KeyDown).WithKey("Escape").WithWindowsVirtualKeyCode(27), input.DispatchKeyEvent(input.KeyUp).WithKey("Escape").WithWindowsVirtualKeyCode(27)

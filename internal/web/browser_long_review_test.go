@@ -180,7 +180,7 @@ func TestManyNumbersAndRemarksOfAReview(t *testing.T) {
 // countedContext counts how often somebody asks whether it has ended, as each piece of a page does
 // that is made.
 type countedContext struct {
-	context.Context
+	context.Context //nolint:containedctx // it is one
 	asked *atomic.Int64
 }
 

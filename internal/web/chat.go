@@ -39,7 +39,7 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, v visit, id string) 
 	case streams:
 		p.streamAnswer(w, r, v, turn)
 	default:
-		p.awaitAnswer(w, r, v, turn)
+		p.awaitAnswer(w, r, turn)
 	}
 }
 
@@ -73,7 +73,7 @@ func (p *Pages) askAbout(w http.ResponseWriter, r *http.Request, v visit) {
 
 // awaitAnswer waits for the end of a turn. The page of the conversation says how it ended:
 // a message without an answer stands in the box again.
-func (p *Pages) awaitAnswer(w http.ResponseWriter, r *http.Request, v visit, turn *review.Turn) {
+func (p *Pages) awaitAnswer(w http.ResponseWriter, r *http.Request, turn *review.Turn) {
 	if _, err := turn.Follow(r.Context(), nil); err != nil {
 		p.Log.DebugContext(r.Context(), "a message has no answer", "thread", turn.Thread.ID, "error", err)
 	}

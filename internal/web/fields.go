@@ -135,8 +135,7 @@ func readPart(part *multipart.Part, into url.Values) error {
 }
 
 func unreadable(err error) error {
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return task.Wrap(task.TooLarge, err, "the form is too large")
 	}
 	return task.Wrap(task.Invalid, err, "the form cannot be read")

@@ -121,10 +121,10 @@ func commit(t testing.TB, folder, path, content string) {
 	git(t, folder, "commit", "-q", "-m", "Change "+path)
 }
 
-// push puts a change on a branch, as an agent's work is published.
-func (h *house) push(t testing.TB, branch, path, content string) {
+// push puts a change on the branch fix, as an agent's work is published.
+func (h *house) push(t testing.TB, path, content string) {
 	t.Helper()
-	h.pushAll(t, branch, map[string]string{path: content})
+	h.pushAll(t, "fix", map[string]string{path: content})
 }
 
 // pushAll puts changes of several files on a branch.

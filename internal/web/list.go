@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -71,10 +72,7 @@ func (l listing) filtered() bool { return slices.ContainsFunc(l.names, l.values.
 
 // with is the address of the list with another value of one name, from the first page on.
 func (l listing) with(name, value string) string {
-	values := url.Values{}
-	for key, all := range l.values {
-		values[key] = all
-	}
+	values := maps.Clone(l.values)
 	values.Del(name)
 	if value != "" {
 		values.Set(name, value)

@@ -101,25 +101,33 @@ func TestOlderTasks(t *testing.T) {
 func (h *house) multiply(t testing.TB, one task.Task, count int) {
 	t.Helper()
 	h.execute(t, `SELECT 1`)
-	rows, err := h.raw.QueryContext(t.Context(), `SELECT name FROM pragma_table_info('tasks')`)
+	names := h.columns(t, "tasks")
+	values := slices.Clone(names)
+	for i, name := range names {
+		switch name {
+		case "id":
+			values[i] = `tasks.id || printf('-%06d', n)`
+		case "number":
+			values[i] = "n"
+		}
+	}
+	h.execute(t, `WITH RECURSIVE numbers (n) AS (SELECT 1000 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
+		INSERT INTO tasks (`+strings.Join(names, ", ")+`) SELECT `+strings.Join(values, ", ")+` FROM tasks, numbers WHERE tasks.id = ?`, 1000+count-1, string(one.ID))
+}
+
+// columns are the names of the columns of a table.
+func (h *house) columns(t testing.TB, table string) (names []string) {
+	t.Helper()
+	rows, err := h.raw.QueryContext(t.Context(), `SELECT name FROM pragma_table_info(?)`, table)
 	must(t, err)
-	var names, values []string
+	defer func() { must(t, rows.Close()) }()
 	for rows.Next() {
 		var name string
 		must(t, rows.Scan(&name))
 		names = append(names, name)
-		switch name {
-		case "id":
-			name = `tasks.id || printf('-%06d', n)`
-		case "number":
-			name = "n"
-		}
-		values = append(values, name)
 	}
 	must(t, rows.Err())
-	must(t, rows.Close())
-	h.execute(t, `WITH RECURSIVE numbers (n) AS (SELECT 1000 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
-		INSERT INTO tasks (`+strings.Join(names, ", ")+`) SELECT `+strings.Join(values, ", ")+` FROM tasks, numbers WHERE tasks.id = ?`, 1000+count-1, string(one.ID))
+	return names
 }
 
 // The numbers of rows are not rounded.

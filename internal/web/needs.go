@@ -77,7 +77,7 @@ func needGroups(v visit, needs []task.Need) (groups []needGroup) {
 		}
 		row := needRow{Need: need, NeedText: messages.Need(v.language, need), link: needList(need)}
 		row.Detail, row.Why = textfmt.Shorten(need.Detail, longestSaid), textfmt.UpperFirst(row.Why)
-		groups[len(groups)-1].shown = append(group.shown, row)
+		group.shown = append(group.shown, row)
 	}
 	return groups
 }

@@ -44,7 +44,7 @@ type chartArea struct {
 	text string
 }
 
-func (c chart) viewBox() string {
+func (c *chart) viewBox() string {
 	return "0 0 " + strconv.Itoa(c.width) + " " + strconv.Itoa(drawnHeight)
 }
 

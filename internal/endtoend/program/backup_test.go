@@ -106,7 +106,10 @@ func TestBackupWhileARunGoesOn(t *testing.T) {
 	giveIssue(t, p)
 	database, _ := p.database(t)
 	own, agent := enrolledWorker(t, p, server)
-	awaitEntry(t, database, func(e task.Event) bool { return e.Sequence > 20 })
+	awaitEntry(t, database, func(e task.Event) bool { // some of the work is saved
+		saves, err := database.EventsOf(t.Context(), e.Task, task.Saved)
+		return err == nil && len(saves) > 1
+	})
 	file := filepath.Join(t.TempDir(), "toryo.backup")
 	p.output(t, "backup", file)
 	saved := lastEntry(t, database)

@@ -91,7 +91,7 @@ func minute(text string) (int, bool) {
 	hour, rest, found := strings.Cut(text, ":")
 	h, err := strconv.ParseUint(hour, 10, 8)
 	m, wrong := strconv.ParseUint(rest, 10, 8)
-	at := int(h*60 + m) //nolint:gosec // both are below 256
+	at := int(h*60 + m)
 	return at, found && err == nil && wrong == nil && len(hour) <= 2 && len(rest) == 2 && m < 60 && at <= minutesOfDay
 }
 

@@ -70,8 +70,8 @@ func StatisticsDays(t *testing.T, open func() store.Store, execute func(statemen
 	equal(t, late.Pulls, store.Spread{})
 }
 
-// StatisticsOfOlder checks that a database of a version without statistics is counted as if it had had
-// them. Migrations is the folder with the migrations.
+// StatisticsOfOlder checks that a database of a version without statistics is counted as if they had
+// always been there. Migrations is the folder with the migrations.
 func StatisticsOfOlder(t *testing.T, open func() store.Store, execute func(statements string), migrations string) {
 	t.Helper()
 	s := opened(t, open)
