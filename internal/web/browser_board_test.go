@@ -45,7 +45,7 @@ func TestStoryOnTheBoard(t *testing.T) {
 	alice.Click(`#bot-card .confirm-body button`)
 	alice.Sees("#conversation .event", "unassigned toryo")
 
-	h.push(t, "gate.go", "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n\nfunc Close() {}\n")
+	h.push(t, "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n\nfunc Close() {}\n")
 	_, _, err = hands.CreatePull(t.Context(), "team/app", forge.NewPull{Title: "Fix the gate", Body: "Closes #1.", Head: "fix"})
 	must(t, err)
 	alice.Sees("#linked", "team/app#2")
@@ -94,7 +94,7 @@ func TestOpenAPullRequest(t *testing.T) {
 	alice.Open("/board/team/app/pulls")
 	alice.Click(`a[href="/board/team/app/pulls/new"]`)
 	alice.Sees("main", "There is no branch other than main.")
-	h.push(t, "gate.go", "package gate\n")
+	h.push(t, "package gate\n")
 	alice.Open("/board/team/app/pulls/new")
 	alice.Accessible("a new pull request")
 	alice.Fill(`input[name=title]`, "Fix the gate")

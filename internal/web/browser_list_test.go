@@ -102,7 +102,7 @@ func TestTypedTextIsKept(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.repository(t)
-	h.push(t, "gate.go", "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n\nfunc Close() {}\n")
+	h.push(t, "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n\nfunc Close() {}\n")
 	hands := h.board.As(bot)
 	pull, _, err := hands.CreatePull(t.Context(), "team/app", forge.NewPull{Title: "Fix the gate", Head: "fix"})
 	must(t, err)

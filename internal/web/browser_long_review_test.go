@@ -181,7 +181,7 @@ func TestManyNumbersAndRemarksOfAReview(t *testing.T) {
 // that is made.
 type countedContext struct {
 	context.Context //nolint:containedctx // it is one
-	asked *atomic.Int64
+	asked           *atomic.Int64
 }
 
 func (c countedContext) Err() error {

@@ -31,7 +31,7 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 	must(t, err)
 	_, err = helper.AddComment(t.Context(), made.Key, "I have begun.")
 	must(t, err)
-	h.push(t, "gate.go", "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n\nfunc Close() {}\n")
+	h.push(t, "package gate\n\nfunc Open() string {\n\treturn \"silence\"\n}\n\nfunc Close() {}\n")
 	pull, _, err := helper.CreatePull(t.Context(), "team/app", forge.NewPull{Title: "Fix the gate for good", Body: "Closes #1.", Head: "fix"})
 	must(t, err)
 	_, err = hands.AddReview(t.Context(), pull.Key, forge.NewReview{Verdict: forge.RequestChanges, Body: "Nearly.", Lines: []forge.LineRemark{

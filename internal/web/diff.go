@@ -211,7 +211,7 @@ func (d *diffView) page(from diffPlace) {
 	if len(d.files) == 0 {
 		return
 	}
-	if from.file >= len(d.files) || from.row > 0 && from.row >= len(d.files[from.file].rows) {
+	if from.file >= len(d.files) || from.row > 0 && from.row >= len(d.files[from.file].rows) || d.fits() {
 		from = diffPlace{}
 	}
 	d.here, d.back, d.next, d.shown = from, d.before(from), diffPlace{}, nil
@@ -236,6 +236,17 @@ func (d *diffView) page(from diffPlace) {
 			return
 		}
 	}
+}
+
+// fits reports whether one page shows everything.
+func (d *diffView) fits() bool {
+	left := maxDiffPage
+	for _, file := range d.files {
+		if left -= file.cost(0, len(file.rows)); left < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // before is where the page begins that ends before a place, as near as it fits.

@@ -121,10 +121,10 @@ func commit(t testing.TB, folder, path, content string) {
 	git(t, folder, "commit", "-q", "-m", "Change "+path)
 }
 
-// push puts a change on the branch fix, as an agent's work is published.
-func (h *house) push(t testing.TB, path, content string) {
+// push puts a change of gate.go on the branch fix, as an agent's work is published.
+func (h *house) push(t testing.TB, content string) {
 	t.Helper()
-	h.pushAll(t, "fix", map[string]string{path: content})
+	h.pushAll(t, "fix", map[string]string{"gate.go": content})
 }
 
 // pushAll puts changes of several files on a branch.

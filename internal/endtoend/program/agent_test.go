@@ -104,7 +104,7 @@ func TestAgentsEnrolAndAreRevoked(t *testing.T) {
 				t.Errorf("on a signal it ends with %v, %s", err, first.stderr)
 			}
 			second := startWorker(t, own, "--server", server.url)
-			if line := <-second.lines; !strings.HasPrefix(line, "bench asks") {
+			if line := <-second.lines; !strings.HasPrefix(line, "bench is waiting for tasks") {
 				t.Fatalf("started again it says %q, %s", line, second.stderr)
 			}
 			here.output(t, "agent", "revoke", "bench")

@@ -290,6 +290,7 @@ func reviewAndMerge(alice, bob *testkit.Window) {
 	bob.Fill(`#line-form textarea`, "Does it add negative numbers?")
 	bob.Click(`#line-form button`)
 	bob.Sees(".talk .comment", "Does it add negative numbers?")
+	bob.Sees("td.add", "A calculator that adds.") // small changes stay on one page
 	bob.Shot("story-3-line-comment")
 	bob.Click(`details.card > summary`)
 	bob.Click(`input[value=approve]`)
