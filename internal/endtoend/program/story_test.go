@@ -315,7 +315,7 @@ func reviewAndMerge(alice, bob *testkit.Window) {
 // chatAboutReview has Alice ask about a section of the bot's review.
 func chatAboutReview(alice *testkit.Window) {
 	alice.Click(`nav a[href="/reviews"]`)
-	alice.Click(`#main .list a[href^="/reviews/"]`)
+	alice.Click(`td.main a[href^="/reviews/"]`)
 	alice.Until(`location.pathname.startsWith("/reviews/") && document.readyState === "complete"`)
 	alice.Click(`[data-cite="§2"]`)
 	alice.Fill(`#chat-form textarea`, "does it add?")
