@@ -134,6 +134,13 @@ func TestNameThatThingsBelongTo(t *testing.T) {
 	if err := admit("id 1", "alice"); err != nil {
 		t.Fatal(err)
 	}
+	// Two accounts are not one person on the board, which neither has looked at yet.
+	if err := admit("id 5", "carol@corp"); err != nil {
+		t.Fatal(err)
+	}
+	if err := admit("id 6", "Carol-corp"); task.CodeOf(err) != task.Conflict {
+		t.Errorf("who would be carol@corp on the board: %v", err)
+	}
 	for _, login := range []string{"root", "machine"} {
 		if err := database.ExpectUser(t.Context(), login); err != nil {
 			t.Fatal(err)

@@ -171,7 +171,12 @@ func TestDeletedReviewIsNotJudgedOn(t *testing.T) {
 	judging, err := r.BeginJudging(t.Context(), "alice", store.Question{Text: "What is a contract?"}, "An agreement.")
 	must(t, err)
 	must(t, r.DeleteReview(t.Context(), "alice", judging.ID))
-	r.Wait(t.Context())
+	patience, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	r.Wait(patience)
+	if patience.Err() != nil {
+		t.Error("the call of the model goes on")
+	}
 }
 
 // What cannot be kept is refused before a model is paid for it, also by who waits for it.

@@ -49,6 +49,9 @@ func (p *Pages) many(w http.ResponseWriter, r *http.Request, v visit, action man
 		}
 		why, is := refusal(what, err)
 		if !is { // it would go no better with the others
+			if r.Context().Err() != nil {
+				return // nobody waits for the answer
+			}
 			p.Log.ErrorContext(r.Context(), "a list could not be worked through", "action", action.name+"."+what, "id", id, "error", err)
 			refused = append(refused, slices.Repeat([]string{refusedError}, len(picked)-i)...)
 			break
@@ -109,7 +112,10 @@ func withDid(address, what string, done int, refused []string) string {
 	if len(refused) > 0 {
 		why = refused[0]
 	}
-	if slices.ContainsFunc(refused, func(one string) bool { return one != why }) {
+	switch {
+	case slices.Contains(refused, refusedError):
+		why = refusedError
+	case slices.ContainsFunc(refused, func(one string) bool { return one != why }):
 		why = refusedMixed
 	}
 	query := next.Query()

@@ -88,8 +88,8 @@ func (p *Pages) showTask(r *http.Request, v visit) (templ.Component, error) {
 		only := query.Has("part") // the script asks for the file only
 		view.file, err = p.changedFile(ctx, view.Task, view.saved, name)
 		switch {
-		case task.CodeOf(err) == task.NotFound && !only:
-			view.file = nil // it is as it was again: the page goes on with all files
+		case err != nil && !only && ctx.Err() == nil:
+			view.file = nil // it is as it was again, or cannot be read now: the page goes on with all files
 		case err != nil:
 			return nil, err
 		case only:

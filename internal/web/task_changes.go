@@ -72,10 +72,10 @@ const (
 	maxFileDiff = 128 << 10
 	maxFileRows = 1500
 	fileRoom    = 220 << 10
-	// waitForChanges is how long the page of the changes waits for them, and waitForResult how long
-	// the others do, which only name them.
-	waitForChanges = 20 * time.Second
-	waitForResult  = time.Second
+	// waitForChanges is how long a page waits for the changes, which asks for them again, and
+	// waitForFile how long the diff of one file does.
+	waitForChanges = time.Second
+	waitForFile    = 20 * time.Second
 )
 
 // bounded are the changes with as many files as are kept. The sums are of all.
@@ -140,17 +140,13 @@ func (p *Pages) readWork(ctx context.Context, view *taskView) (err error) {
 	if view.saved == "" {
 		return nil
 	}
-	wait := waitForResult
-	if view.tab == tabChanges {
-		wait = waitForChanges
-	}
-	changes, reading, err := p.changesOf(ctx, view.Task, view.saved, wait)
+	changes, reading, err := p.changesOf(ctx, view.Task, view.saved, waitForChanges)
 	view.reading = reading
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		view.unread = task.CodeOf(err) != task.NotFound
+		view.unread = !reading && task.CodeOf(err) != task.NotFound
 		return nil
 	}
 	view.changes = &changes
@@ -198,7 +194,7 @@ func (p *Pages) changedFile(ctx context.Context, of task.Task, saved, name strin
 	if p.Work == nil || saved == "" {
 		return nil, gone
 	}
-	changes, _, err := p.changesOf(ctx, of, saved, waitForChanges)
+	changes, _, err := p.changesOf(ctx, of, saved, waitForFile)
 	if err != nil {
 		return nil, err
 	}

@@ -281,7 +281,7 @@ func verdictLine(v visit, verdict journal.Verdict) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		for _, run := range verdict.Tests {
+		for _, run := range verdict.Tests[:min(len(verdict.Tests), mostTests)] {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<span class=\"fact\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

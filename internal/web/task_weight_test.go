@@ -207,8 +207,8 @@ func TestLargeChangesStaySmall(t *testing.T) {
 	}
 }
 
-// Changes are read once for all who look, nobody waits for them who does not want to see them, and what
-// could not be read is not tried at once again.
+// Changes are read once for all who look, no page waits long for them, and what could not be read is not
+// tried at once again.
 func TestChangesAreReadOnce(t *testing.T) {
 	t.Parallel()
 	work := &fixedWork{changes: Changes{Head: "abcdef0123456789", Files: []ChangedFile{{Path: "gate.go", Kind: "changed"}}}, entered: make(chan struct{}, 10), hold: make(chan struct{})}
@@ -226,9 +226,12 @@ func TestChangesAreReadOnce(t *testing.T) {
 	if status, page := h.visitor(t, "alice").get(path); status != http.StatusOK || strings.Contains(page, "Files changed") {
 		t.Errorf("while the changes are read the page answers %d", status)
 	}
+	if page := <-pages; !strings.Contains(page, "Reading the changes…") || !strings.Contains(page, "data-again") {
+		t.Error("the page of the changes does not say that they are being read, or does not ask again")
+	}
 	close(work.hold)
-	if page := <-pages; !strings.Contains(page, "gate.go") {
-		t.Error("who waited for the changes does not see them")
+	if _, page := vera.get(path + "?tab=changes"); !strings.Contains(page, "gate.go") {
+		t.Error("what was read is not shown")
 	}
 	if _, page := vera.get(path); !strings.Contains(page, "Files changed: 1") {
 		t.Error("the result does not name the changes")

@@ -102,7 +102,7 @@ func TestWaitingListIsInHandOutOrder(t *testing.T) {
 	_, _, err := h.store.Assign(t.Context(), store.NewTask{Key: review, Type: task.Review, Title: "Reviews come first", Reason: task.ReasonReviewDue}, nil)
 	must(t, err)
 	_, page := h.visitor(t, "vera").get("/")
-	_, list, _ := strings.Cut(page, `id="waiting"`)
+	_, list, _ := strings.Cut(page, `id="queued"`)
 	first, second := strings.Index(list, "Reviews come first"), strings.Index(list, "Last of all")
 	if first < 0 || second < first {
 		t.Errorf("the waiting list is not in the order in which tasks are handed out: %d, %d", first, second)

@@ -22,6 +22,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -348,7 +349,7 @@ func (o *setup) opener(c config.Config) connect.Opener {
 
 // importToBoard puts a repository on the board, unless it is there.
 func importToBoard(ctx context.Context, at place, name, source string) (made bool, err error) {
-	err = withBoard(ctx, at.loaded, func(b *board.Board) error {
+	err = withBoard(ctx, at.loaded, func(_ store.Store, b *board.Board) error {
 		_, err := b.Import(ctx, name, source)
 		return err
 	})

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -18,7 +20,7 @@ import (
 )
 
 // withBoard does something on the board without a server.
-func withBoard(ctx context.Context, c config.Config, do func(*board.Board) error) (err error) {
+func withBoard(ctx context.Context, c config.Config, do func(store.Store, *board.Board) error) (err error) {
 	database, err := site.OpenStore(ctx, c)
 	if err != nil {
 		return err
@@ -28,7 +30,7 @@ func withBoard(ctx context.Context, c config.Config, do func(*board.Board) error
 	if err != nil {
 		return err
 	}
-	return do(opened)
+	return do(database, opened)
 }
 
 // hasTasks reports whether tasks have been done in a repository. Where there is no database
@@ -97,9 +99,13 @@ func (b boardIssues) CreateIssue(ctx context.Context, repository string, post fo
 	return b.Forge.CreateIssue(ctx, repository, forge.NewIssue{Title: post.Title, Body: post.Body, Labels: post.Labels, Assignees: post.Assignees})
 }
 
-// personOn is who acts on the board.
-func personOn(ctx context.Context, b *board.Board) (*board.Forge, error) {
-	login, ok := b.LoginOf(personHere())
+// personOn is who acts on the board: the person that the user of this machine is.
+func personOn(ctx context.Context, database store.Store, b *board.Board) (*board.Forge, error) {
+	person, err := access.People{Store: database}.Here(ctx, cli.MachineUser())
+	if err != nil {
+		return nil, err
+	}
+	login, ok := b.LoginOf(person.Login)
 	if !ok {
 		login = "admin"
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/server"
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -418,8 +419,8 @@ func (o *setup) openIssue(ctx context.Context, c config.Config, i *interview) (i
 		err = open(i.forge)
 		return item, err
 	}
-	err = withBoard(ctx, c, func(b *board.Board) error {
-		person, err := personOn(ctx, b)
+	err = withBoard(ctx, c, func(database store.Store, b *board.Board) error {
+		person, err := personOn(ctx, database, b)
 		if err != nil {
 			return err
 		}

@@ -13,15 +13,8 @@ type NotificationAccess struct {
 	Name, Format string
 	// Reach asks for an answer without sending a message.
 	Reach func(ctx context.Context) (status int, err error)
-	// Told says what became of the messages to it.
-	Told func(ctx context.Context) (Told, error)
-}
-
-// Told is what became of messages.
-type Told struct {
-	Sent    bool   // one has arrived
-	Unsent  int    // how many things could not be told yet
-	Problem string // why
+	// Unsent says how many things could not be told yet, and why.
+	Unsent func(ctx context.Context) (count int, why string, err error)
 }
 
 // Notifications says whether people can be told what waits for them. Nothing is sent.
@@ -33,11 +26,17 @@ func Notifications(ctx context.Context, all []NotificationAccess) []Finding {
 	return Examine(ctx, checks)
 }
 
+// ownProgram is the format of programs that teams write themselves. Some of them know an address for
+// messages only, and answer 404 to everything else.
+const ownProgram = "json"
+
 // gone says whether a status is that of a webhook that was deleted, or may not be used any more.
-func gone(status int) bool {
+func (n NotificationAccess) gone(status int) bool {
 	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone:
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusGone:
 		return true
+	case http.StatusNotFound:
+		return n.Format != ownProgram
 	default:
 		return false
 	}
@@ -54,19 +53,21 @@ func (n NotificationAccess) check(ctx context.Context) Finding {
 		return finding
 	}
 	// A database that cannot be read is a finding of its own.
-	told, err := n.Told(ctx)
-	if err == nil && told.Unsent > 0 {
-		finding.Found = fmt.Sprintf("%s (%s): %d things could not be told: %s", n.Name, n.Format, told.Unsent, told.Problem)
+	unsent, why, err := n.Unsent(ctx)
+	if err == nil && unsent > 0 {
+		finding.Found = fmt.Sprintf("%s (%s): %d things could not be told: %s", n.Name, n.Format, unsent, why)
 		finding.Hint = "check the url and the format of the webhook; Toryo tries again automatically"
 		return finding
 	}
-	// Some programs answer so to everything but a message.
-	if gone(status) && (err != nil || !told.Sent) {
+	if n.gone(status) {
 		finding.Found = fmt.Sprintf("%s (%s): answers HTTP %d to a request without a message, as if the webhook no longer existed", n.Name, n.Format, status)
 		finding.Hint = "send a test message; if it does not arrive, create a new webhook and set its address"
 		return finding
 	}
 	finding.Status = OK
 	finding.Found = fmt.Sprintf("%s (%s): answers, HTTP %d to a request without a message", n.Name, n.Format, status)
+	if status == http.StatusNotFound {
+		finding.Found += "; toryo notify test " + n.Name + " shows whether it takes messages"
+	}
 	return finding
 }

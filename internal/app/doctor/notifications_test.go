@@ -14,17 +14,17 @@ func TestNotifications(t *testing.T) {
 	reach := func(status int, err error) func(context.Context) (int, error) {
 		return func(context.Context) (int, error) { return status, err }
 	}
-	told := func(sent bool, unsent int, problem string) func(context.Context) (Told, error) {
-		return func(context.Context) (Told, error) { return Told{sent, unsent, problem}, nil }
+	unsent := func(count int, why string) func(context.Context) (int, string, error) {
+		return func(context.Context) (int, string, error) { return count, why, nil }
 	}
 	found := Notifications(t.Context(), []NotificationAccess{
-		{Name: "good", Format: "slack", Reach: reach(405, nil), Told: told(false, 0, "")},
-		{Name: "down", Format: "json", Reach: reach(0, syscall.ECONNREFUSED), Told: told(true, 0, "")},
-		{Name: "wrong", Format: "teams", Reach: reach(200, nil), Told: told(true, 3, "the webhook wrong answers HTTP 404")},
-		{Name: "deleted", Format: "discord", Reach: reach(404, nil), Told: told(false, 0, "")},
-		{Name: "only POST", Format: "json", Reach: reach(404, nil), Told: told(true, 0, "")},
-		{Name: "gone", Format: "json", Reach: reach(404, nil), Told: told(true, 1, "the webhook gone answers HTTP 404")},
-		{Name: "unread", Format: "json", Reach: reach(200, nil), Told: func(context.Context) (Told, error) { return Told{}, errors.New("no database") }},
+		{Name: "good", Format: "slack", Reach: reach(405, nil), Unsent: unsent(0, "")},
+		{Name: "down", Format: "json", Reach: reach(0, syscall.ECONNREFUSED), Unsent: unsent(0, "")},
+		{Name: "wrong", Format: "teams", Reach: reach(200, nil), Unsent: unsent(3, "the webhook wrong answers HTTP 404")},
+		{Name: "deleted", Format: "discord", Reach: reach(404, nil), Unsent: unsent(0, "")},
+		{Name: "only POST", Format: "json", Reach: reach(404, nil), Unsent: unsent(0, "")},
+		{Name: "gone", Format: "json", Reach: reach(404, nil), Unsent: unsent(1, "the webhook gone answers HTTP 404")},
+		{Name: "unread", Format: "json", Reach: reach(200, nil), Unsent: func(context.Context) (int, string, error) { return 0, "", errors.New("no database") }},
 	})
 	for i, want := range []struct {
 		status Status

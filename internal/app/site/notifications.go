@@ -98,30 +98,27 @@ func LookAtNotifications(c config.Config) []doctor.NotificationAccess {
 		all = append(all, doctor.NotificationAccess{
 			Name: to.Name, Format: string(to.Format),
 			Reach: func(ctx context.Context) (int, error) { return sender.Reach(ctx, to) },
-			Told: func(ctx context.Context) (told doctor.Told, err error) {
+			Unsent: func(ctx context.Context) (count int, why string, err error) {
 				err = lookInto(ctx, c, func(database store.Store) error {
 					known, err := database.ListNotifications(ctx, to.Name)
-					told = toldOf(known)
+					count, why = unsentOf(known)
 					return err
 				})
-				return told, err
+				return count, why, err
 			},
 		})
 	}
 	return all
 }
 
-// toldOf is what became of the messages to a webhook.
-func toldOf(known []store.Notification) (told doctor.Told) {
+// unsentOf is how many things could not be told that still wait, and why.
+func unsentOf(known []store.Notification) (count int, why string) {
 	for _, one := range known {
-		switch {
-		case !one.SentAt.IsZero():
-			told.Sent = true
-		case one.OverAt.IsZero() && one.Problem != "":
-			told.Unsent, told.Problem = told.Unsent+1, one.Problem
+		if one.SentAt.IsZero() && one.OverAt.IsZero() && one.Problem != "" {
+			count, why = count+1, one.Problem
 		}
 	}
-	return told
+	return count, why
 }
 
 // TryNotification sends a test message to a webhook of the configuration.

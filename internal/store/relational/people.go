@@ -78,6 +78,20 @@ func namesakes(ctx context.Context, q session, folded string) ([]store.Token, er
 	return slices.DeleteFunc(tokens, func(t store.Token) bool { return t.Name == "" || assigneeMark.fold(t.Name) != folded }), err
 }
 
+// takenOnBoard reports whether somebody else has the login on the board that a name becomes there, or gets it
+// with the first look at the board.
+func takenOnBoard(ctx context.Context, q session, name string) (bool, error) {
+	login := assigneeMark.fold(task.BoardLogin(name))
+	if login == "" {
+		return false, nil
+	}
+	if taken, err := exists(ctx, q, `SELECT 1 FROM board_users WHERE folded = ?`, login); err != nil || taken {
+		return taken, err
+	}
+	names, err := list(ctx, q, scanText, `SELECT login FROM users WHERE folded <> ?`, assigneeMark.fold(name))
+	return slices.ContainsFunc(names, func(other string) bool { return assigneeMark.fold(task.BoardLogin(other)) == login }), err
+}
+
 // BelongingsOf implements store.People.
 func (s *Store) BelongingsOf(ctx context.Context, name string) (had store.Belongings, err error) {
 	folded := assigneeMark.fold(name)
@@ -101,7 +115,7 @@ func (s *Store) BelongingsOf(ctx context.Context, name string) (had store.Belong
 			return err
 		}
 		had.Tokens = int64(len(tokens))
-		if had.Board, err = exists(ctx, q, `SELECT 1 FROM board_users WHERE folded = ?`, assigneeMark.fold(task.BoardLogin(name))); err != nil {
+		if had.Board, err = takenOnBoard(ctx, q, name); err != nil {
 			return err
 		}
 		had.Expected, _, err = first(ctx, q, scanText, `SELECT identity FROM expected_users WHERE folded = ?`, folded)

@@ -164,10 +164,14 @@ func addReader(where *conditions, filter store.ReviewFilter) {
 // the person. Its arguments are the login and the folded login.
 const ownOrShared = `reviews.owner = ? OR reviews.id IN (SELECT review FROM review_shares WHERE review_shares.folded IN ('', ?))`
 
+// maxSearchWords is how many words of a search count: each is looked for in all texts.
+const maxSearchWords = 8
+
 // addReviewText asks for each word of a text in the question, the name of the pull request or
 // that of the owner. Of the letters only A to Z are the same in both cases, in every database.
 func addReviewText(where *conditions, text string) {
-	for word := range strings.FieldsSeq(text) {
+	words := strings.Fields(text)
+	for _, word := range words[:min(len(words), maxSearchWords)] {
 		pattern := "%" + likeEscaper.Replace(word) + "%"
 		where.add(`(LOWER(custom_question) LIKE LOWER(?) ESCAPE '!' OR LOWER(pull) LIKE LOWER(?) ESCAPE '!' OR LOWER(reviews.owner) LIKE LOWER(?) ESCAPE '!'
 			OR question IN (SELECT id FROM questions WHERE LOWER(body) LIKE LOWER(?) ESCAPE '!'))`, pattern, pattern, pattern, pattern)

@@ -279,7 +279,10 @@ function startChat() {
   async function lookFor(message) {
     const { thread, message: id } = message.dataset;
     const answer = await fetch(`/threads/${encodeURIComponent(thread)}/messages?from=${encodeURIComponent(id)}`, { headers: { Accept: "text/html" } });
-    if (answer.status === 404 || answer.redirected) return false;
+    if (answer.status === 404 || answer.redirected) {
+      answered(message); // nothing comes any more that could be shown
+      return false;
+    }
     if (!answer.ok || button.disabled) return true;
     const atEnd = messages.scrollHeight - messages.scrollTop - messages.clientHeight < 40;
     let previous = null;
