@@ -72,7 +72,8 @@ func (l listing) filtered() bool { return slices.ContainsFunc(l.names, l.values.
 
 // with is the address of the list with another value of one name, from the first page on.
 func (l listing) with(name, value string) string {
-	values := maps.Clone(l.values)
+	values := url.Values{}
+	maps.Copy(values, l.values)
 	values.Del(name)
 	if value != "" {
 		values.Set(name, value)
