@@ -149,7 +149,7 @@ func newWeighedHouse(t testing.TB) (*house, *weighed) {
 	return h, from
 }
 
-// A page is made anew with every answer of the model. It reads the newest plan, not all of them, and what
+// A page is made again with every answer of the model. It reads the newest plan, not all of them, and what
 // there is much of by pages.
 func TestPartsReadLittle(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 const (
 	// mostKept is of how many tasks the changes are kept.
 	mostKept = 100
-	// mostDiffs is how many diffs of single files are kept. The page of a file is made anew as often as
+	// mostDiffs is how many diffs of single files are kept. The page of a file is made again as often as
 	// others.
 	mostDiffs = 50
 	// failureKept is how long changes that could not be read are not tried again.

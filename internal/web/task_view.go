@@ -250,7 +250,7 @@ func (p *Pages) readTask(ctx context.Context, id task.ID) (view taskView, err er
 }
 
 // readNewest reads what only the last entry counts of. Each is whole, and there can be many: a plan is
-// written anew whenever an action is done.
+// written again whenever an action is done.
 func (p *Pages) readNewest(ctx context.Context, view *taskView) error {
 	for _, kind := range []task.EventKind{task.Planned, task.Prepared, task.Saved} {
 		event, found, err := store.Optional(p.Store.LastEvent(ctx, view.ID, kind))

@@ -120,7 +120,7 @@ func TestAgentsEnrolAndAreRevoked(t *testing.T) {
 }
 
 // An agent that lacks something ends before it enrols: the one-time token is still good when
-// that is mended.
+// that is repaired.
 func TestEnrolmentComesLast(t *testing.T) {
 	t.Parallel()
 	needBubblewrap(t)
@@ -154,15 +154,15 @@ func TestEnrolmentComesLast(t *testing.T) {
 	if err := os.RemoveAll(filepath.Dir(inTheWay)); err != nil {
 		t.Fatal(err)
 	}
-	mended := startWorker(t, lacking, enrol[1:]...)
-	if line := <-mended.lines; !strings.HasPrefix(line, "bench is waiting for tasks from "+server.url) {
-		t.Fatalf("it says %q, %s", line, mended.stderr)
+	repaired := startWorker(t, lacking, enrol[1:]...)
+	if line := <-repaired.lines; !strings.HasPrefix(line, "bench is waiting for tasks from "+server.url) {
+		t.Fatalf("it says %q, %s", line, repaired.stderr)
 	}
-	if err := mended.Process.Signal(os.Interrupt); err != nil {
+	if err := repaired.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if err := mended.Wait(); err != nil {
-		t.Errorf("on a signal it ends with %v, %s", err, mended.stderr)
+	if err := repaired.Wait(); err != nil {
+		t.Errorf("on a signal it ends with %v, %s", err, repaired.stderr)
 	}
 	server.stop(t)
 }
