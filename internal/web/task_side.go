@@ -108,14 +108,6 @@ func waitingOf(entries []task.CommentEntry) (view waitingView) {
 	return view
 }
 
-// clipped is the beginning of a text, with an ellipsis where it is cut.
-func clipped(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return textfmt.Clip(text, most) + "…"
-}
-
 // planSize is how many bytes of text a plan has.
 func planSize(plan journal.Plan) int {
 	size := len(plan.Goal.Goal)

@@ -553,7 +553,7 @@ func questionCard(v visit, view taskView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = within(maxQuestion, questionText(v, view, markdown(clipped(view.question, shownQuestion)), shownQuestion), questionText(v, view, plainText(clipped(view.question, costlyQuestion)), costlyQuestion)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = within(maxQuestion, questionText(v, view, markdown(clipTo(view.question, shownQuestion)), shownQuestion), questionText(v, view, plainText(clipTo(view.question, costlyQuestion)), costlyQuestion)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

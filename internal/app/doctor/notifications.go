@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/toryo-dev/toryo/internal/app/reach"
+	"github.com/toryo-dev/toryo/internal/notify/format"
 )
 
 // NotificationAccess is a webhook by which people are told what waits for them.
@@ -26,17 +27,14 @@ func Notifications(ctx context.Context, all []NotificationAccess) []Finding {
 	return Examine(ctx, checks)
 }
 
-// ownProgram is the format of programs that teams write themselves. Some of them know an address for
-// messages only, and answer 404 to everything else.
-const ownProgram = "json"
-
 // gone says whether a status is that of a webhook that was deleted, or may not be used any more.
 func (n NotificationAccess) gone(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusGone:
 		return true
 	case http.StatusNotFound:
-		return n.Format != ownProgram
+		// Some of the programs that teams write themselves know an address for messages only.
+		return n.Format != string(format.JSON)
 	default:
 		return false
 	}

@@ -185,8 +185,7 @@ func (s *Store) EventsAfter(ctx context.Context, id task.ID, position int64, lim
 	if err := checkLimit(limit); err != nil {
 		return nil, err
 	}
-	return s.pageOfEvents(ctx, limit, `SELECT task, generation, source, sequence, position, kind, at, data FROM events
-		WHERE task = ? AND position > ? ORDER BY position`, id, position)
+	return s.pageOfEvents(ctx, limit, `SELECT `+eventColumns+` FROM events WHERE task = ? AND position > ? ORDER BY position`, id, position)
 }
 
 // EventsOfAfter implements store.Events.

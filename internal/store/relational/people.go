@@ -237,11 +237,7 @@ func (s *Store) UnshareReview(ctx context.Context, id, login string) error {
 
 // SharesOf implements store.Shares.
 func (s *Store) SharesOf(ctx context.Context, id string) ([]string, error) {
-	return all(ctx, s, func(r row) (string, error) {
-		var name string
-		err := r.Scan(&name)
-		return name, err
-	}, `SELECT name FROM review_shares WHERE review = ? ORDER BY folded`, id)
+	return all(ctx, s, scanText, `SELECT name FROM review_shares WHERE review = ? ORDER BY folded`, id)
 }
 
 // MayRead implements store.Shares.
