@@ -32,9 +32,9 @@ type Call struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
-	// Signature is opaque to everyone but the provider that made it, which wants
-	// it back with the call.
+	// Signature is opaque to everyone but its maker, who wants it back with the call.
 	Signature []byte `json:"signature,omitempty"`
+	SignedBy  string `json:"signed_by,omitempty"` // see [Endpoint.Maker]
 }
 
 // Result is what a tool answered to the call with the same ID.
@@ -45,12 +45,12 @@ type Result struct {
 	Error  bool   `json:"error,omitempty"`
 }
 
-// Thinking is what a model thought before it answered. Data is the provider's
-// own form, which goes back to that provider as it came and to no other.
+// Thinking is what a model thought before it answered. It is no part of the answer. Data
+// is the maker's own form, which goes back to it as it came and to no other.
 type Thinking struct {
-	Provider string `json:"provider"`
-	Text     string `json:"text,omitempty"`
-	Data     []byte `json:"data,omitempty"`
+	Maker string `json:"maker,omitempty"` // see [Endpoint.Maker]
+	Text  string `json:"text,omitempty"`
+	Data  []byte `json:"data,omitempty"`
 }
 
 // Tool describes a tool to the model. Schema is the JSON schema of an object. It

@@ -22,6 +22,7 @@ type Endpoint struct {
 	ContextLength int64
 	Temperature   *float64
 	Prices        Prices
+	Reasoning     Reasoning
 	// Silence is for how long the server may send nothing; 0 means five minutes.
 	Silence time.Duration
 	// Transport carries the requests; nil means the standard one.

@@ -93,7 +93,7 @@ func (e *events) messages() {
 	e.message(conversation.Entry{Kind: conversation.BeginEntry, Begin: []conversation.Block{{Name: "task", Text: "Fix <it>"}, {Name: "huge", Text: Huge}}})
 	e.said(llm.User, llm.Part{Text: "Go on."})
 	e.said(llm.Assistant, llm.Part{Text: "## I look at the **hinges** first.\n\nThen at the gate."}, llm.Part{Text: "And so on."},
-		llm.Part{Thinking: &llm.Thinking{Provider: "p", Text: "Hm."}}, llm.Part{Call: &llm.Call{ID: "c1", Name: "shell", Arguments: `{"command":"ls"}`}})
+		llm.Part{Thinking: &llm.Thinking{Maker: "p m", Text: "Hm."}}, llm.Part{Call: &llm.Call{ID: "c1", Name: "shell", Arguments: `{"command":"ls"}`}})
 	e.said(llm.Assistant, llm.Part{Call: &llm.Call{ID: "c2", Name: "edit", Arguments: `{}`}}, llm.Part{Call: &llm.Call{ID: "c3", Name: "read", Arguments: `{}`}})
 	e.said(llm.User, llm.Part{Result: &llm.Result{CallID: "c2", Name: "edit", Text: "done"}})
 	e.said(llm.Assistant, llm.Part{Text: `{"verdict": {"good": true}}`})

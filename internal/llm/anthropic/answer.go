@@ -8,12 +8,13 @@ import (
 
 // answer is what has come of a streamed answer.
 type answer struct {
-	begun, ended bool
-	model        string
-	blocks       []*blockAnswer
-	stop         string
-	refusal      string
-	usage        llm.Usage
+	maker, prefix string // see thinkingData
+	begun, ended  bool
+	model         string
+	blocks        []*blockAnswer
+	stop          string
+	refusal       string
+	usage         llm.Usage
 }
 
 // blockAnswer is a block whose content comes in pieces.
@@ -44,6 +45,7 @@ func (a *answer) take(event streamEvent, sink llm.Sink) {
 		a.stop = event.Delta.StopReason
 		a.refusal = event.Delta.StopDetails.Explanation
 		a.usage.Output = event.Usage.OutputTokens
+		a.usage.Reasoning = event.Usage.OutputTokensDetails.ThinkingTokens
 		if event.Usage.InputTokens > 0 {
 			a.setInput(event.Usage)
 		}
@@ -105,8 +107,9 @@ func (a *answer) parts() []llm.Part {
 		case "tool_use":
 			parts = append(parts, llm.CallPart(llm.Call{ID: b.id, Name: b.name, Arguments: b.allArguments()}))
 		case "thinking", "redacted_thinking":
+			b.data.Text, b.data.Prefix = digestOf(b.thinking), a.prefix
 			if data, err := json.Marshal(b.data); err == nil {
-				parts = append(parts, llm.Part{Thinking: &llm.Thinking{Provider: provider, Text: b.thinking, Data: data}})
+				parts = append(parts, llm.Part{Thinking: &llm.Thinking{Maker: a.maker, Text: b.thinking, Data: data}})
 			}
 		}
 	}

@@ -50,7 +50,8 @@ func (m *Model) headers(request llm.Request) map[string]string {
 func (m *Model) CountTokens(ctx context.Context, request llm.Request) (int64, error) {
 	ctx, exchange := llm.WithExchange(ctx)
 	var count countResponse
-	if err := llm.PostForJSON(ctx, m.client, m.address+"/count_tokens", m.headers(request), m.input(request), &count); err != nil {
+	body, _ := m.input(request)
+	if err := llm.PostForJSON(ctx, m.client, m.address+"/count_tokens", m.headers(request), body, &count); err != nil {
 		err = m.failure(ctx, exchange, false, err)
 		if llm.KindOf(err) == llm.UnknownModel && m.endpoint.BaseURL != "" {
 			return 0, llm.NewError(llm.CannotCount, provider, err)
@@ -62,10 +63,11 @@ func (m *Model) CountTokens(ctx context.Context, request llm.Request) (int64, er
 
 // Chat implements [llm.Model].
 func (m *Model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (llm.Response, error) {
-	body := m.input(request)
-	body.MaxTokens, body.Temperature, body.CacheControl, body.Stream = m.endpoint.Limit(request), m.endpoint.Temperature, ephemeral(), true
+	body, prefix := m.input(request)
+	body.MaxTokens, body.CacheControl, body.Stream = m.endpoint.Limit(request), ephemeral(), true
+	m.reason(&body)
 	ctx, exchange := llm.WithExchange(ctx)
-	var answer answer
+	answer := answer{maker: m.endpoint.Maker(provider), prefix: prefix}
 	err := llm.PostForEvents(ctx, m.client, m.address, m.headers(request), body, func(event llm.Event) error {
 		var taken streamEvent
 		if err := event.Decode(&taken); err != nil {

@@ -16,8 +16,21 @@ type messagesRequest struct {
 
 	MaxTokens    int64         `json:"max_tokens,omitempty"`
 	Temperature  *float64      `json:"temperature,omitempty"`
+	Thinking     *thinking     `json:"thinking,omitempty"`
+	OutputConfig *outputConfig `json:"output_config,omitempty"`
 	CacheControl *cacheControl `json:"cache_control,omitempty"`
 	Stream       bool          `json:"stream,omitempty"`
+}
+
+// thinking is how the model is asked to think. Older models take a budget, newer ones
+// only the type.
+type thinking struct {
+	Type         string `json:"type"`
+	BudgetTokens int64  `json:"budget_tokens,omitempty"`
+}
+
+type outputConfig struct {
+	Effort string `json:"effort"`
 }
 
 type countResponse struct {
@@ -100,6 +113,9 @@ type usage struct {
 	CacheReadInputTokens     int64 `json:"cache_read_input_tokens"`
 	CacheCreationInputTokens int64 `json:"cache_creation_input_tokens"`
 	OutputTokens             int64 `json:"output_tokens"`
+	OutputTokensDetails      struct {
+		ThinkingTokens int64 `json:"thinking_tokens"`
+	} `json:"output_tokens_details"`
 }
 
 // errorBody is how the API says what went wrong, in an answer or in a stream.

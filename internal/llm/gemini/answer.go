@@ -4,6 +4,7 @@ import "github.com/toryo-dev/toryo/internal/llm"
 
 // answer is what has come of a streamed answer.
 type answer struct {
+	maker   string
 	begun   bool
 	model   string
 	parts   []llm.Part
@@ -21,7 +22,7 @@ func (a *answer) take(chunk chunk, sink llm.Sink) {
 		a.usage = llm.Usage{
 			Input:  usage.PromptTokenCount + usage.ToolUsePromptTokenCount,
 			Cached: usage.CachedContentTokenCount,
-			Output: usage.CandidatesTokenCount + usage.ThoughtsTokenCount,
+			Output: usage.CandidatesTokenCount + usage.ThoughtsTokenCount, Reasoning: usage.ThoughtsTokenCount,
 		}
 	}
 	if feedback := chunk.PromptFeedback; feedback != nil && feedback.BlockReason != "" {
@@ -52,10 +53,11 @@ func (a *answer) add(part part, sink llm.Sink) {
 		if len(arguments) == 0 {
 			arguments = []byte("{}")
 		}
-		a.parts = append(a.parts, llm.CallPart(llm.Call{
-			ID: part.FunctionCall.ID, Name: part.FunctionCall.Name,
-			Arguments: string(arguments), Signature: part.ThoughtSignature,
-		}))
+		call := llm.Call{ID: part.FunctionCall.ID, Name: part.FunctionCall.Name, Arguments: string(arguments)}
+		if len(part.ThoughtSignature) > 0 {
+			call.Signature, call.SignedBy = part.ThoughtSignature, a.maker
+		}
+		a.parts = append(a.parts, llm.CallPart(call))
 		sink.Send(llm.Delta{CallName: part.FunctionCall.Name})
 		return
 	case part.Thought:
@@ -79,7 +81,7 @@ func (a *answer) addThinking(text string, data []byte) {
 		a.parts[last].Thinking.Text += text
 		return
 	}
-	a.parts = append(a.parts, llm.Part{Thinking: &llm.Thinking{Provider: provider, Text: text, Data: data}})
+	a.parts = append(a.parts, llm.Part{Thinking: &llm.Thinking{Maker: a.maker, Text: text, Data: data}})
 }
 
 // stopReason also looks at the calls: the API says STOP for those too.

@@ -74,7 +74,7 @@ func (m *Model) CountTokens(ctx context.Context, request llm.Request) (int64, er
 // Chat implements [llm.Model].
 func (m *Model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (llm.Response, error) {
 	ctx, exchange := llm.WithExchange(ctx)
-	answer := answer{model: m.endpoint.Model}
+	answer := answer{model: m.endpoint.Model, maker: m.endpoint.Maker(provider)}
 	err := llm.PostForEvents(ctx, m.client, m.address+":streamGenerateContent?alt=sse", m.headers(request), m.generateRequest(request),
 		func(event llm.Event) error {
 			var piece chunk

@@ -1,15 +1,19 @@
 package gemini
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 )
 
 func (m *Model) generateRequest(request llm.Request) generateRequest {
 	whole := generateRequest{
-		Contents:         contentsOf(request),
-		GenerationConfig: &generationConfig{MaxOutputTokens: m.endpoint.Limit(request), Temperature: m.endpoint.Temperature},
+		Contents: m.contentsOf(request),
+		GenerationConfig: &generationConfig{
+			MaxOutputTokens: m.endpoint.Limit(request), Temperature: m.endpoint.Temperature, ThinkingConfig: m.thinking(request),
+		},
 	}
 	if request.System != "" {
 		whole.SystemInstruction = &content{Parts: []part{{Text: request.System}}}
@@ -24,7 +28,19 @@ func (m *Model) generateRequest(request llm.Request) generateRequest {
 	return whole
 }
 
-func contentsOf(request llm.Request) []content {
+func (m *Model) thinking(request llm.Request) *thinkingConfig {
+	asked := m.endpoint.Reasoning
+	switch {
+	case asked.Effort != "":
+		return &thinkingConfig{Level: asked.Effort}
+	case asked.Budget != 0:
+		budget := asked.BudgetFor(m.endpoint.Limit(request))
+		return &thinkingConfig{Budget: &budget}
+	}
+	return nil
+}
+
+func (m *Model) contentsOf(request llm.Request) []content {
 	var contents []content
 	for _, message := range request.Messages {
 		made := content{Role: "user"}
@@ -32,10 +48,11 @@ func contentsOf(request llm.Request) []content {
 			made.Role = "model"
 		}
 		for _, given := range message.Parts {
-			if p, ok := partOf(given); ok {
+			if p, ok := m.partOf(given); ok {
 				made.Parts = append(made.Parts, p)
 			}
 		}
+		m.sign(made.Parts)
 		if len(made.Parts) > 0 {
 			contents = append(contents, made)
 		}
@@ -43,13 +60,35 @@ func contentsOf(request llm.Request) []content {
 	return contents
 }
 
-func partOf(given llm.Part) (made part, ok bool) {
+// noSignature is what the vendor takes in place of the signature of a call that another
+// model made. The text is the one that it documents, and always decodes.
+var noSignature, _ = base64.URLEncoding.DecodeString("skip_thought_signature_validator")
+
+// sign makes sure that the first of several calls has a signature, without which models
+// since Gemini 3 refuse the conversation.
+func (m *Model) sign(parts []part) {
+	if strings.Contains(m.name, "gemini-2") {
+		return
+	}
+	for i := range parts {
+		if parts[i].FunctionCall != nil {
+			if len(parts[i].ThoughtSignature) == 0 {
+				parts[i].ThoughtSignature = noSignature
+			}
+			return
+		}
+	}
+}
+
+func (m *Model) partOf(given llm.Part) (made part, ok bool) {
+	maker := m.endpoint.Maker(provider)
 	switch {
 	case given.Call != nil:
-		return part{
-			FunctionCall:     &functionCall{ID: given.Call.ID, Name: given.Call.Name, Args: argumentsOf(given.Call.Arguments)},
-			ThoughtSignature: given.Call.Signature,
-		}, true
+		made = part{FunctionCall: &functionCall{ID: given.Call.ID, Name: given.Call.Name, Args: argumentsOf(given.Call.Arguments)}}
+		if given.Call.SignedBy == maker {
+			made.ThoughtSignature = given.Call.Signature
+		}
+		return made, true
 	case given.Result != nil:
 		key := "output"
 		if given.Result.Error {
@@ -59,7 +98,7 @@ func partOf(given llm.Part) (made part, ok bool) {
 			ID: given.Result.CallID, Name: given.Result.Name, Response: map[string]string{key: given.Result.Text},
 		}}, true
 	case given.Thinking != nil:
-		return part{ThoughtSignature: given.Thinking.Data}, given.Thinking.Provider == provider && len(given.Thinking.Data) > 0
+		return part{ThoughtSignature: given.Thinking.Data}, given.Thinking.Maker == maker && len(given.Thinking.Data) > 0
 	}
 	return part{Text: given.Text}, given.Text != ""
 }

@@ -25,8 +25,16 @@ type countResponse struct {
 }
 
 type generationConfig struct {
-	MaxOutputTokens int64    `json:"maxOutputTokens,omitempty"`
-	Temperature     *float64 `json:"temperature,omitempty"`
+	MaxOutputTokens int64           `json:"maxOutputTokens,omitempty"`
+	Temperature     *float64        `json:"temperature,omitempty"`
+	ThinkingConfig  *thinkingConfig `json:"thinkingConfig,omitempty"`
+}
+
+// thinkingConfig is how the model is asked to think: by a level, or by tokens before
+// Gemini 3.
+type thinkingConfig struct {
+	Level  string `json:"thinkingLevel,omitempty"`
+	Budget *int64 `json:"thinkingBudget,omitempty"`
 }
 
 type functions struct {

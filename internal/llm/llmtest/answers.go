@@ -202,7 +202,7 @@ func (s suite) thinking(t *testing.T) {
 	// What another provider's model thought is nobody else's business.
 	foreign := llm.Request{Messages: []llm.Message{
 		llm.UserText("hello"),
-		{Role: llm.Assistant, Parts: []llm.Part{{Thinking: &llm.Thinking{Provider: "elsewhere", Text: "hm", Data: []byte("{}")}}, llm.TextPart("hi")}},
+		{Role: llm.Assistant, Parts: []llm.Part{{Thinking: &llm.Thinking{Maker: "elsewhere m", Text: "hm", Data: []byte("{}")}}, llm.TextPart("hi")}},
 		llm.UserText("more"),
 	}}
 	mustChat(t, model, foreign, nil)

@@ -8,9 +8,13 @@ import (
 
 // answer is what has come of a streamed answer.
 type answer struct {
+	maker        string
 	begun, ended bool
 	model        string
-	thinking     []llm.Part
+	items        []llm.Part // of Responses: whole, in the order in which they go back
+	thinking     string     // of Chat Completions, as the rest
+	field        string     // that the thinking came in
+	tags         tagReader
 	text         string
 	calls        []*call
 	refusal      string
@@ -26,7 +30,10 @@ type call struct {
 }
 
 func (a *answer) parts() []llm.Part {
-	parts := append([]llm.Part(nil), a.thinking...)
+	parts := a.items
+	if a.thinking != "" {
+		parts = append(parts, llm.Part{Thinking: &llm.Thinking{Maker: a.maker, Text: a.thinking, Data: []byte(a.field)}})
+	}
 	if a.text != "" {
 		parts = append(parts, llm.TextPart(a.text))
 	}

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -15,7 +14,7 @@ var _ llm.Model = (*chatModel)(nil)
 // Chat implements [llm.Model].
 func (m *chatModel) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (llm.Response, error) {
 	ctx, exchange := llm.WithExchange(ctx)
-	answer := &answer{}
+	answer := &answer{maker: m.endpoint.Maker(provider)}
 	err := m.stream(ctx, "/chat/completions", request, m.params(request), func(event llm.Event) error {
 		var chunk chatChunk
 		if err := event.Decode(&chunk); err != nil {
@@ -27,6 +26,8 @@ func (m *chatModel) Chat(ctx context.Context, request llm.Request, sink llm.Sink
 	if err != nil {
 		return llm.Response{}, m.failure(ctx, exchange, answer, err)
 	}
+	thinking, text := answer.tags.rest()
+	answer.takeText(thinking, text, sink)
 	if !answer.ended {
 		answer.begun = true
 		return llm.Response{}, m.failure(ctx, exchange, answer, errEndedEarly)
@@ -45,8 +46,9 @@ func (m *chatModel) params(request llm.Request) chatRequest {
 	if request.System != "" {
 		params.Messages = append(params.Messages, chatMessage{Role: "system", Content: &request.System})
 	}
+	m.reason(&params, m.endpoint.Limit(request))
 	for _, message := range request.Messages {
-		params.Messages = append(params.Messages, chatMessages(message)...)
+		params.Messages = append(params.Messages, m.chatMessages(message)...)
 	}
 	for _, tool := range request.Tools {
 		function := chatTool{Type: "function"}
@@ -56,10 +58,27 @@ func (m *chatModel) params(request llm.Request) chatRequest {
 	return params
 }
 
+// reason asks for reasoning in the ways that servers have for it.
+func (m *chatModel) reason(params *chatRequest, limit int64) {
+	asked := m.endpoint.Reasoning
+	if asked.Effort != "" {
+		params.ReasoningEffort = asked.Effort
+		params.Temperature = m.temperature()
+	}
+	if asked.Type != "" {
+		params.Thinking = &chatThinking{asked.Type}
+	}
+	if asked.Budget != 0 {
+		params.ThinkingBudget = asked.BudgetFor(limit)
+		on := params.ThinkingBudget > 0
+		params.EnableThinking = &on
+	}
+}
+
 // chatMessages takes a message apart: each result is a message of its own.
-func chatMessages(message llm.Message) []chatMessage {
+func (m *chatModel) chatMessages(message llm.Message) []chatMessage {
 	if message.Role == llm.Assistant {
-		return assistantMessage(message)
+		return m.assistantMessage(message)
 	}
 	var messages []chatMessage
 	for _, result := range message.Results() {
@@ -80,7 +99,7 @@ func resultText(result llm.Result) string {
 	return result.Text
 }
 
-func assistantMessage(message llm.Message) []chatMessage {
+func (m *chatModel) assistantMessage(message llm.Message) []chatMessage {
 	assistant := chatMessage{Role: "assistant"}
 	text, calls := message.Text(), message.Calls()
 	if text == "" && len(calls) == 0 {
@@ -94,7 +113,35 @@ func assistantMessage(message llm.Message) []chatMessage {
 			ID: call.ID, Type: "function", Function: chatFunction{Name: call.Name, Arguments: call.Arguments},
 		})
 	}
+	m.giveBack(&assistant, message)
 	return []chatMessage{assistant}
+}
+
+// The fields in which servers, though not OpenAI, tell what the model thought. It goes
+// back in the same field, because several models only go on well from it.
+const (
+	reasoningContent = "reasoning_content"
+	reasoningField   = "reasoning"
+)
+
+// giveBack puts what the model thought into its message. A server that insists on the
+// field gets it with every call, empty where nothing is known.
+func (m *chatModel) giveBack(assistant *chatMessage, message llm.Message) {
+	empty := ""
+	if m.endpoint.Reasoning.Returned == reasoningContent && len(assistant.ToolCalls) > 0 {
+		assistant.ReasoningContent = &empty
+	}
+	for _, part := range message.Parts {
+		if part.Thinking == nil || part.Thinking.Maker != m.endpoint.Maker(provider) {
+			continue
+		}
+		switch string(part.Thinking.Data) {
+		case reasoningContent:
+			assistant.ReasoningContent = &part.Thinking.Text
+		case reasoningField:
+			assistant.Reasoning = &part.Thinking.Text
+		}
+	}
 }
 
 func (a *answer) takeChunk(chunk chatChunk, sink llm.Sink) {
@@ -103,7 +150,7 @@ func (a *answer) takeChunk(chunk chatChunk, sink llm.Sink) {
 		a.model = chunk.Model
 	}
 	if usage := chunk.Usage; usage != nil {
-		a.usage = llm.Usage{Input: usage.PromptTokens, Cached: usage.PromptTokensDetails.CachedTokens, Output: usage.CompletionTokens}
+		a.usage = usage.usage()
 	}
 	for _, choice := range chunk.Choices {
 		a.takeDelta(choice.Delta, sink)
@@ -114,15 +161,17 @@ func (a *answer) takeChunk(chunk chatChunk, sink llm.Sink) {
 }
 
 func (a *answer) takeDelta(delta chatDelta, sink llm.Sink) {
-	if delta.Content != "" {
-		a.text += delta.Content
-		sink.Send(llm.Delta{Text: delta.Content})
+	switch {
+	case delta.ReasoningContent != "":
+		a.think(delta.ReasoningContent, reasoningContent, sink)
+	case delta.Reasoning != "":
+		a.think(delta.Reasoning, reasoningField, sink)
+	case delta.Content.Thinking != "":
+		a.think(delta.Content.Thinking, "", sink)
 	}
+	thinking, text := a.tags.read(delta.Content.Text)
+	a.takeText(thinking, text, sink)
 	a.refusal += delta.Refusal
-	// What the model thinks is shown and not sent back.
-	if thinking := cmp.Or(delta.ReasoningContent, delta.Reasoning); thinking != "" {
-		sink.Send(llm.Delta{Thinking: thinking})
-	}
 	for _, piece := range delta.ToolCalls {
 		c, isNew := a.callAt(piece.Index, piece.ID)
 		if piece.ID != "" {
@@ -133,6 +182,24 @@ func (a *answer) takeDelta(delta chatDelta, sink llm.Sink) {
 		if isNew {
 			sink.Send(llm.Delta{CallName: c.Name})
 		}
+	}
+}
+
+// think takes a piece of what the model thinks, and the field that it came in.
+func (a *answer) think(text, field string, sink llm.Sink) {
+	a.thinking += text
+	a.field = field
+	sink.Send(llm.Delta{Thinking: text})
+}
+
+// takeText takes a piece of what the model says, after what it thinks between tags.
+func (a *answer) takeText(thinking, text string, sink llm.Sink) {
+	if thinking != "" {
+		a.think(thinking, "", sink)
+	}
+	if text != "" {
+		a.text += text
+		sink.Send(llm.Delta{Text: text})
 	}
 }
 

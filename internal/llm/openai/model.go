@@ -61,6 +61,15 @@ func (c connection) CountTokens(context.Context, llm.Request) (int64, error) {
 	return 0, llm.NewError(llm.CannotCount, provider, nil)
 }
 
+// temperature is what is sent where reasoning is asked for: models that reason take
+// none, unless it is switched off.
+func (c connection) temperature() *float64 {
+	if c.endpoint.Reasoning.Effort == "none" {
+		return c.endpoint.Temperature
+	}
+	return nil
+}
+
 // stream posts a request and calls take with each event of the answer.
 func (c connection) stream(ctx context.Context, path string, request llm.Request, body any, take func(llm.Event) error) error {
 	address := c.endpoint.BaseURL

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +18,7 @@ var _ llm.Model = (*responsesModel)(nil)
 // Chat implements [llm.Model].
 func (m *responsesModel) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (llm.Response, error) {
 	ctx, exchange := llm.WithExchange(ctx)
-	answer := &answer{}
+	answer := &answer{maker: m.endpoint.Maker(provider)}
 	err := m.stream(ctx, "/responses", request, m.params(request), func(event llm.Event) error {
 		var taken responseEvent
 		if err := event.Decode(&taken); err != nil {
@@ -52,8 +53,12 @@ func (m *responsesModel) params(request llm.Request) responsesRequest {
 		// fro in this form.
 		Include: []string{"reasoning.encrypted_content"},
 	}
+	if effort := m.endpoint.Reasoning.Effort; effort != "" {
+		params.Reasoning = &reasoningEffort{effort}
+		params.Temperature = m.temperature()
+	}
 	for _, message := range request.Messages {
-		params.Input = append(params.Input, inputItems(message)...)
+		params.Input = append(params.Input, m.inputItems(message)...)
 	}
 	for _, tool := range request.Tools {
 		params.Tools = append(params.Tools, responsesTool{Type: "function", Name: tool.Name, Description: tool.Description, Parameters: schemaOf(tool)})
@@ -63,13 +68,14 @@ func (m *responsesModel) params(request llm.Request) responsesRequest {
 
 // reasoningData is what the vendor wants back of what its model thought.
 type reasoningData struct {
-	ID        string `json:"id"`
-	Encrypted string `json:"encrypted"`
+	ID        string        `json:"id"`
+	Summary   []summaryText `json:"summary,omitempty"`
+	Encrypted string        `json:"encrypted"`
 }
 
 // inputItems takes a message apart: calls, results and what was thought are items of
 // their own. All that a user says is one message, as it is in the other APIs.
-func inputItems(message llm.Message) []any {
+func (m *responsesModel) inputItems(message llm.Message) []any {
 	var items []any
 	for _, part := range message.Parts {
 		switch {
@@ -78,7 +84,7 @@ func inputItems(message llm.Message) []any {
 		case part.Result != nil:
 			items = append(items, resultItem{Type: "function_call_output", CallID: part.Result.CallID, Output: resultText(*part.Result)})
 		case part.Thinking != nil:
-			if item, ok := reasoningOf(*part.Thinking); ok {
+			if item, ok := m.reasoningOf(*part.Thinking); ok {
 				items = append(items, item)
 			}
 		case part.Text != "" && message.Role == llm.Assistant:
@@ -88,15 +94,30 @@ func inputItems(message llm.Message) []any {
 	if text := message.Text(); text != "" && message.Role != llm.Assistant {
 		items = append(items, messageItem{Role: "user", Content: text}) // behind the results that it is about
 	}
+	return withoutLoose(items)
+}
+
+// withoutLoose leaves out reasoning that nothing follows: the API refuses it. An answer
+// ends like that when the limit of its length was reached.
+func withoutLoose(items []any) []any {
+	for len(items) > 0 {
+		if _, loose := items[len(items)-1].(reasoningItem); !loose {
+			break
+		}
+		items = items[:len(items)-1]
+	}
 	return items
 }
 
-func reasoningOf(thinking llm.Thinking) (reasoningItem, bool) {
+func (m *responsesModel) reasoningOf(thinking llm.Thinking) (reasoningItem, bool) {
 	var data reasoningData
-	if thinking.Provider != provider || json.Unmarshal(thinking.Data, &data) != nil || data.Encrypted == "" {
+	if thinking.Maker != m.endpoint.Maker(provider) || json.Unmarshal(thinking.Data, &data) != nil || data.Encrypted == "" {
 		return reasoningItem{}, false
 	}
-	return reasoningItem{Type: "reasoning", ID: data.ID, Summary: []string{}, EncryptedContent: data.Encrypted}, true
+	if data.Summary == nil {
+		data.Summary = []summaryText{}
+	}
+	return reasoningItem{Type: "reasoning", ID: data.ID, Summary: data.Summary, EncryptedContent: data.Encrypted}, true
 }
 
 // eventError is an event that says that the answer failed.
@@ -130,19 +151,23 @@ func (a *answer) takeEvent(event responseEvent, sink llm.Sink) error {
 func (a *answer) takeItem(item outputItem) {
 	switch item.Type {
 	case "message":
+		text := ""
 		for _, content := range item.Content {
-			a.text += content.Text
+			text += content.Text
 			a.refusal += content.Refusal
 		}
+		if text != "" {
+			a.items = append(a.items, llm.TextPart(text))
+		}
 	case "function_call":
-		a.calls = append(a.calls, &call{Call: llm.Call{ID: item.CallID, Name: item.Name, Arguments: item.Arguments}})
+		a.items = append(a.items, llm.CallPart(llm.Call{ID: item.CallID, Name: item.Name, Arguments: cmp.Or(item.Arguments, "{}")}))
 	case "reasoning":
 		var text strings.Builder
 		for _, summary := range item.Summary {
 			text.WriteString(summary.Text)
 		}
-		if data, err := json.Marshal(reasoningData{ID: item.ID, Encrypted: item.EncryptedContent}); err == nil {
-			a.thinking = append(a.thinking, llm.Part{Thinking: &llm.Thinking{Provider: provider, Text: text.String(), Data: data}})
+		if data, err := json.Marshal(reasoningData{ID: item.ID, Summary: item.Summary, Encrypted: item.EncryptedContent}); err == nil {
+			a.items = append(a.items, llm.Part{Thinking: &llm.Thinking{Maker: a.maker, Text: text.String(), Data: data}})
 		}
 	}
 }
@@ -151,14 +176,15 @@ func (a *answer) takeEnd(response responseEnd) {
 	a.ended = true
 	a.model = response.Model
 	a.usage = llm.Usage{
-		Input: response.Usage.InputTokens, Cached: response.Usage.InputTokensDetails.CachedTokens, Output: response.Usage.OutputTokens,
+		Input: response.Usage.InputTokens, Cached: response.Usage.InputTokensDetails.CachedTokens,
+		Output: response.Usage.OutputTokens, Reasoning: response.Usage.OutputTokensDetails.ReasoningTokens,
 	}
 	switch {
 	case response.IncompleteDetails.Reason == "max_output_tokens":
 		a.stop = llm.StopMaxTokens
 	case response.IncompleteDetails.Reason == "content_filter":
 		a.filtered = true
-	case len(a.calls) > 0:
+	case len(llm.Message{Parts: a.items}.Calls()) > 0:
 		a.stop = llm.StopCalls
 	default:
 		a.stop = llm.StopEnd

@@ -5,16 +5,21 @@ import "encoding/json"
 // The part of Responses that is spoken here.
 
 type responsesRequest struct {
-	Model           string          `json:"model"`
-	Instructions    string          `json:"instructions,omitempty"`
-	Tools           []responsesTool `json:"tools,omitempty"`
-	Input           []any           `json:"input"` // items of the types below
-	MaxOutputTokens int64           `json:"max_output_tokens,omitempty"`
-	Temperature     *float64        `json:"temperature,omitempty"`
-	PromptCacheKey  string          `json:"prompt_cache_key,omitempty"`
-	Include         []string        `json:"include,omitempty"`
-	Store           bool            `json:"store"`
-	Stream          bool            `json:"stream"`
+	Model           string           `json:"model"`
+	Instructions    string           `json:"instructions,omitempty"`
+	Tools           []responsesTool  `json:"tools,omitempty"`
+	Input           []any            `json:"input"` // items of the types below
+	MaxOutputTokens int64            `json:"max_output_tokens,omitempty"`
+	Temperature     *float64         `json:"temperature,omitempty"`
+	Reasoning       *reasoningEffort `json:"reasoning,omitempty"`
+	PromptCacheKey  string           `json:"prompt_cache_key,omitempty"`
+	Include         []string         `json:"include,omitempty"`
+	Store           bool             `json:"store"`
+	Stream          bool             `json:"stream"`
+}
+
+type reasoningEffort struct {
+	Effort string `json:"effort"`
 }
 
 type responsesTool struct {
@@ -44,10 +49,15 @@ type resultItem struct {
 }
 
 type reasoningItem struct {
-	Type             string   `json:"type"`
-	ID               string   `json:"id"`
-	Summary          []string `json:"summary"` // always empty: the encrypted content has it
-	EncryptedContent string   `json:"encrypted_content"`
+	Type             string        `json:"type"`
+	ID               string        `json:"id"`
+	Summary          []summaryText `json:"summary"`
+	EncryptedContent string        `json:"encrypted_content"`
+}
+
+type summaryText struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
 }
 
 // responseEvent is an event of a streamed answer, of the type that Type names.
@@ -76,10 +86,8 @@ type outputItem struct {
 		Text    string `json:"text"`
 		Refusal string `json:"refusal"`
 	} `json:"content"`
-	Summary []struct {
-		Text string `json:"text"`
-	} `json:"summary"`
-	EncryptedContent string `json:"encrypted_content"`
+	Summary          []summaryText `json:"summary"`
+	EncryptedContent string        `json:"encrypted_content"`
 }
 
 type responseEnd struct {
@@ -89,7 +97,10 @@ type responseEnd struct {
 		InputTokensDetails struct {
 			CachedTokens int64 `json:"cached_tokens"`
 		} `json:"input_tokens_details"`
-		OutputTokens int64 `json:"output_tokens"`
+		OutputTokens        int64 `json:"output_tokens"`
+		OutputTokensDetails struct {
+			ReasoningTokens int64 `json:"reasoning_tokens"`
+		} `json:"output_tokens_details"`
 	} `json:"usage"`
 	IncompleteDetails struct {
 		Reason string `json:"reason"`

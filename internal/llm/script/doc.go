@@ -26,6 +26,7 @@
 //	    times: 1                     # the rule is used up after this; 0 is never
 //	    answer:
 //	      thinking: …
+//	      redacted: true             # it thinks, and what it thinks is not told
 //	      text: The port is ${1}.    # groups of last_matches; ${turn}; $$ is $
 //	      calls:
 //	        - {name: read, arguments: {path: go.mod}}
@@ -36,7 +37,7 @@
 //	      cut: 3                     # the connection breaks after so many pieces
 //	      error: {status: 429, type: rate_limit_error, message: slow down,
 //	              retry_after: 2s, after: 0}   # after: pieces before the error
-//	      usage: {input: 10, cached: 0, output: 5}     # otherwise estimated
+//	      usage: {input: 10, cached: 0, output: 5, reasoning: 2}   # otherwise estimated
 //
 // The first rule that holds and is not used up answers. When none does, the
 // request is refused and the message says what was asked. "turn" and what the

@@ -157,7 +157,7 @@ func lastText(request llm.Request) string {
 
 func (p *Player) fill(answer *played, plan Answer, request llm.Request, groups []string) {
 	expand := expander(groups, turnOf(request))
-	if plan.Thinking != "" {
+	if plan.Thinking != "" || plan.Redacted {
 		answer.parts = append(answer.parts, llm.Part{Thinking: &llm.Thinking{Text: expand(plan.Thinking)}})
 	}
 	if plan.Text != "" {
@@ -182,11 +182,15 @@ func (p *Player) fill(answer *played, plan Answer, request llm.Request, groups [
 		answer.usage = *plan.Usage
 		return
 	}
-	written := 0
+	written, thought := 0, 0
 	for _, part := range answer.parts {
-		written += llm.Message{Parts: []llm.Part{part}}.Size()
+		size := llm.Message{Parts: []llm.Part{part}}.Size()
+		written += size
+		if part.Thinking != nil {
+			thought += size
+		}
 	}
-	answer.usage.Output = tokensOf(written)
+	answer.usage.Output, answer.usage.Reasoning = tokensOf(written), tokensOf(thought)
 }
 
 func (c Call) text(expand func(string) string) string {

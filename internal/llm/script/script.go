@@ -39,6 +39,7 @@ type When struct {
 // Answer is what is answered.
 type Answer struct {
 	Thinking string        `yaml:"thinking"`
+	Redacted bool          `yaml:"redacted"`
 	Text     string        `yaml:"text"`
 	Calls    []Call        `yaml:"calls"`
 	Stop     string        `yaml:"stop"`

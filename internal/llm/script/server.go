@@ -76,6 +76,7 @@ type asked struct {
 	stream  bool
 	usage   bool   // the stream shall tell the usage
 	ordered []byte // see [Record]
+	bound   bool   // what was thought is checked with the conversation before it
 }
 
 // wire is one wire format.
@@ -133,6 +134,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, format wire, str
 		refuse(w, format, err)
 		return
 	}
+	answer.sign(ask.request)
 	if lifecycle.Sleep(r.Context(), answer.plan.Delay) != nil {
 		return // the client has gone
 	}
@@ -166,7 +168,10 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, format wire) (aske
 	}
 	ask.request.Run = r.Header.Get(llm.RunHeader)
 	ask.request.Phase = task.Phase(r.Header.Get(llm.PhaseHeader))
-	return ask, body, check(ask.request)
+	if err := check(ask.request); err != nil {
+		return asked{}, nil, err
+	}
+	return ask, body, verify(ask.request, ask.bound)
 }
 
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, format wire, answer played, ask asked) {

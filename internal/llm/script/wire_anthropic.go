@@ -19,6 +19,7 @@ type anthropicBlock struct {
 	Text      string          `json:"text"`
 	Thinking  string          `json:"thinking"`
 	Signature string          `json:"signature"`
+	Data      string          `json:"data"`
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
 	Input     json.RawMessage `json:"input"`
@@ -29,13 +30,17 @@ type anthropicBlock struct {
 }
 
 type anthropicRequest struct {
-	Model     string          `json:"model"`
-	MaxTokens int64           `json:"max_tokens"`
-	Stream    bool            `json:"stream"`
-	System    json.RawMessage `json:"system"`
-	Tools     json.RawMessage `json:"tools"`
-	Messages  json.RawMessage `json:"messages"`
-	Cache     json.RawMessage `json:"cache_control"`
+	Model     string `json:"model"`
+	MaxTokens int64  `json:"max_tokens"`
+	Stream    bool   `json:"stream"`
+	Thinking  struct {
+		Type   string `json:"type"`
+		Budget int64  `json:"budget_tokens"`
+	} `json:"thinking"`
+	System   json.RawMessage `json:"system"`
+	Tools    json.RawMessage `json:"tools"`
+	Messages json.RawMessage `json:"messages"`
+	Cache    json.RawMessage `json:"cache_control"`
 }
 
 func (a anthropicWire) read(body []byte) (asked, error) {
@@ -46,7 +51,11 @@ func (a anthropicWire) read(body []byte) (asked, error) {
 	if raw.Model == "" {
 		return asked{}, errors.New("model: Field required")
 	}
-	ask := asked{stream: raw.Stream, usage: true, ordered: ordered(raw.Tools, raw.System, raw.Messages)}
+	manual := raw.Thinking.Type == "enabled"
+	if manual && (raw.Thinking.Budget < 1024 || raw.Thinking.Budget >= raw.MaxTokens) {
+		return asked{}, errors.New("max_tokens must be greater than thinking.budget_tokens, which must be at least 1024")
+	}
+	ask := asked{stream: raw.Stream, usage: true, ordered: ordered(raw.Tools, raw.System, raw.Messages), bound: !manual}
 	ask.request.MaxTokens = raw.MaxTokens
 	system, err := anthropicContent(raw.System)
 	if err != nil {
@@ -67,10 +76,19 @@ func (a anthropicWire) read(body []byte) (asked, error) {
 		return asked{}, err
 	}
 	ask.request.Messages = messages
+	if manual && !thoughtFirst(messages) {
+		return asked{}, errors.New("when thinking is enabled, a final assistant message must start with a thinking block")
+	}
 	if breakpoints+count+more > 4 {
 		return asked{}, fmt.Errorf("a maximum of 4 blocks with cache_control may be provided, found %d", breakpoints+count+more)
 	}
 	return ask, nil
+}
+
+// thoughtFirst reports whether the model thought before the calls that it waits for.
+func thoughtFirst(messages []llm.Message) bool {
+	last := len(messages) - 1
+	return last < 1 || len(messages[last].Results()) == 0 || len(messages[last-1].Parts) > 0 && messages[last-1].Parts[0].Thinking != nil
 }
 
 func countBreakpoint(cache json.RawMessage) int {
@@ -156,7 +174,9 @@ func (b anthropicBlock) part(names map[string]string) (llm.Part, error) {
 		}
 		return llm.TextPart(b.Text), nil
 	case "thinking":
-		return llm.Part{Thinking: &llm.Thinking{Provider: "anthropic", Text: b.Thinking, Data: []byte(b.Signature)}}, nil
+		return llm.Part{Thinking: &llm.Thinking{Text: b.Thinking, Data: []byte(b.Signature)}}, nil
+	case "redacted_thinking":
+		return llm.Part{Thinking: &llm.Thinking{Data: []byte(b.Data)}}, nil
 	case "tool_use":
 		var object map[string]any
 		if err := json.Unmarshal(b.Input, &object); err != nil || object == nil {
@@ -204,6 +224,7 @@ func anthropicUsage(usage llm.Usage) fields {
 		"cache_read_input_tokens":     usage.Cached,
 		"cache_creation_input_tokens": usage.CacheWrite,
 		"output_tokens":               usage.Output,
+		"output_tokens_details":       fields{"thinking_tokens": usage.Reasoning},
 	}
 }
 
@@ -214,7 +235,7 @@ func (anthropicWire) whole(model string, answer played) any {
 		case part.Call != nil:
 			content = append(content, fields{"type": "tool_use", "id": part.Call.ID, "name": part.Call.Name, "input": argumentsObject(part.Call.Arguments)})
 		case part.Thinking != nil:
-			content = append(content, fields{"type": "thinking", "thinking": part.Thinking.Text, "signature": "scripted"})
+			content = append(content, anthropicThinking(*part.Thinking))
 		default:
 			content = append(content, fields{"type": "text", "text": part.Text})
 		}
@@ -223,6 +244,13 @@ func (anthropicWire) whole(model string, answer played) any {
 		"id": "msg_script", "type": "message", "role": "assistant", "model": model, "content": content,
 		"stop_reason": anthropicStops[answer.stop], "stop_sequence": nil, "usage": anthropicUsage(answer.usage),
 	}
+}
+
+func anthropicThinking(thinking llm.Thinking) fields {
+	if thinking.Text == "" {
+		return fields{"type": "redacted_thinking", "data": string(thinking.Data)}
+	}
+	return fields{"type": "thinking", "thinking": thinking.Text, "signature": string(thinking.Data)}
 }
 
 func (anthropicWire) counted(tokens int64) any { return fields{"input_tokens": tokens} }
@@ -269,29 +297,33 @@ func (s *anthropicStream) begin() {
 }
 
 func (s *anthropicStream) piece(p piece) {
+	thinking := s.answer.parts[p.part].Thinking
+	redacted := thinking != nil && thinking.Text == ""
 	if p.first {
 		block := fields{"type": "text", "text": ""}
 		switch {
 		case p.call != nil:
 			block = fields{"type": "tool_use", "id": p.call.ID, "name": p.call.Name, "input": fields{}}
-		case s.answer.parts[p.part].Thinking != nil:
+		case redacted:
+			block = anthropicThinking(*thinking)
+		case thinking != nil:
 			block = fields{"type": "thinking", "thinking": "", "signature": ""}
 		}
 		s.event("content_block_start", fields{"index": p.part, "content_block": block})
 	}
-	delta := fields{"type": "text_delta", "text": p.text}
-	thinking := s.answer.parts[p.part].Thinking != nil
+	delta := func(delta fields) { s.event("content_block_delta", fields{"index": p.part, "delta": delta}) }
 	switch {
 	case p.call != nil:
-		delta = fields{"type": "input_json_delta", "partial_json": p.fragment}
-	case thinking:
-		delta = fields{"type": "thinking_delta", "thinking": p.thinking}
-	}
-	s.event("content_block_delta", fields{"index": p.part, "delta": delta})
-	if p.last {
-		if thinking {
-			s.event("content_block_delta", fields{"index": p.part, "delta": fields{"type": "signature_delta", "signature": "scripted"}})
+		delta(fields{"type": "input_json_delta", "partial_json": p.fragment})
+	case thinking == nil:
+		delta(fields{"type": "text_delta", "text": p.text})
+	case !redacted:
+		delta(fields{"type": "thinking_delta", "thinking": p.thinking})
+		if p.last {
+			delta(fields{"type": "signature_delta", "signature": string(thinking.Data)})
 		}
+	}
+	if p.last {
 		s.event("content_block_stop", fields{"index": p.part})
 	}
 }
@@ -303,7 +335,7 @@ func (s *anthropicStream) fail(failure Failure) {
 func (s *anthropicStream) end() {
 	s.event("message_delta", fields{
 		"delta": fields{"stop_reason": anthropicStops[s.answer.stop], "stop_sequence": nil},
-		"usage": fields{"output_tokens": s.answer.usage.Output},
+		"usage": fields{"output_tokens": s.answer.usage.Output, "output_tokens_details": fields{"thinking_tokens": s.answer.usage.Reasoning}},
 	})
 	s.event("message_stop", fields{})
 }

@@ -26,7 +26,8 @@ type chatMessage struct {
 			Arguments *string `json:"arguments"`
 		} `json:"function"`
 	} `json:"tool_calls"`
-	ToolCallID string `json:"tool_call_id"`
+	ToolCallID       string `json:"tool_call_id"`
+	ReasoningContent string `json:"reasoning_content"`
 }
 
 func (c chatWire) read(body []byte) (asked, error) {
@@ -95,6 +96,9 @@ func (chatWire) messages(request *llm.Request, messages []chatMessage) error {
 			}))
 		case "assistant":
 			var parts []llm.Part
+			if message.ReasoningContent != "" {
+				parts = append(parts, llm.Part{Thinking: &llm.Thinking{Text: message.ReasoningContent}})
+			}
 			if text != "" {
 				parts = append(parts, llm.TextPart(text))
 			}
@@ -152,7 +156,8 @@ var chatStops = map[string]string{
 func chatUsage(usage llm.Usage) fields {
 	return fields{
 		"prompt_tokens": usage.Input, "completion_tokens": usage.Output, "total_tokens": usage.Total(),
-		"prompt_tokens_details": fields{"cached_tokens": usage.Cached},
+		"prompt_tokens_details":     fields{"cached_tokens": usage.Cached},
+		"completion_tokens_details": fields{"reasoning_tokens": usage.Reasoning},
 	}
 }
 
@@ -167,6 +172,8 @@ func (chatWire) whole(model string, answer played) any {
 		switch {
 		case part.Call != nil:
 			calls = append(calls, chatCall(*part.Call))
+		case part.Thinking != nil:
+			message["reasoning_content"] = part.Thinking.Text
 		case part.Text != "":
 			message["content"] = part.Text
 		}

@@ -72,7 +72,10 @@ func (g geminiWire) read(body []byte) (asked, error) {
 	if err := json.Unmarshal(raw.Contents, &contents); err != nil {
 		return asked{}, fmt.Errorf("contents: %w", err)
 	}
-	return ask, g.contents(&ask.request, contents)
+	if err := g.contents(&ask.request, contents); err != nil {
+		return asked{}, err
+	}
+	return ask, verifyCalls(ask.request)
 }
 
 func (geminiWire) tools(request *llm.Request, raw json.RawMessage) error {
@@ -124,7 +127,9 @@ func (geminiWire) contents(request *llm.Request, contents []geminiContent) error
 			case part.Response != nil:
 				parts = append(parts, llm.ResultPart(geminiResult(part.Response.ID, part.Response.Name, part.Response.Response)))
 			case part.Thought:
-				parts = append(parts, llm.Part{Thinking: &llm.Thinking{Provider: "gemini", Text: part.Text, Data: part.Signature}})
+				parts = append(parts, llm.Part{Thinking: &llm.Thinking{Text: part.Text}})
+			case part.Text == "" && len(part.Signature) > 0:
+				parts = append(parts, llm.Part{Thinking: &llm.Thinking{Data: part.Signature}})
 			default:
 				parts = append(parts, llm.TextPart(part.Text))
 			}
@@ -151,7 +156,7 @@ var geminiStops = map[string]string{
 func geminiUsage(usage llm.Usage) fields {
 	return fields{
 		"promptTokenCount": usage.Input, "cachedContentTokenCount": usage.Cached,
-		"candidatesTokenCount": usage.Output, "totalTokenCount": usage.Total(),
+		"candidatesTokenCount": usage.Output - usage.Reasoning, "thoughtsTokenCount": usage.Reasoning, "totalTokenCount": usage.Total(),
 	}
 }
 
@@ -162,7 +167,9 @@ func geminiOut(part llm.Part) fields {
 		if part.Call.ID != "" {
 			call["id"] = part.Call.ID
 		}
-		return fields{"functionCall": call, "thoughtSignature": []byte("scripted")}
+		return fields{"functionCall": call, "thoughtSignature": part.Call.Signature}
+	case part.Thinking != nil && part.Thinking.Text == "":
+		return fields{"text": "", "thoughtSignature": part.Thinking.Data}
 	case part.Thinking != nil:
 		return fields{"text": part.Thinking.Text, "thought": true}
 	}
@@ -223,7 +230,7 @@ func (s *geminiStream) piece(p piece) {
 		return
 	case p.call != nil:
 	case part.Thinking != nil:
-		part = llm.Part{Thinking: &llm.Thinking{Text: p.thinking}}
+		part = llm.Part{Thinking: &llm.Thinking{Text: p.thinking, Data: part.Thinking.Data}}
 	default:
 		part = llm.TextPart(p.text)
 	}

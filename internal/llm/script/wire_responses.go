@@ -22,6 +22,10 @@ type responsesItem struct {
 	Name      string          `json:"name"`
 	Arguments string          `json:"arguments"`
 	Output    json.RawMessage `json:"output"`
+	Encrypted string          `json:"encrypted_content"`
+	Summary   []struct {
+		Text string `json:"text"`
+	} `json:"summary"`
 }
 
 func (r responsesWire) read(body []byte) (asked, error) {
@@ -78,6 +82,9 @@ func (responsesWire) input(request *llm.Request, raw json.RawMessage) error {
 	}
 	names := map[string]string{}
 	for i, item := range items {
+		if item.Type == "reasoning" && (i+1 == len(items) || !items[i+1].fromModel()) {
+			return fmt.Errorf("input[%d]: item of type 'reasoning' was provided without its required following item", i)
+		}
 		switch item.Type {
 		case "", "message":
 			content, err := plainContent(item.Content)
@@ -102,7 +109,7 @@ func (responsesWire) input(request *llm.Request, raw json.RawMessage) error {
 			}
 			addParts(request, llm.User, llm.ResultPart(llm.Result{CallID: item.CallID, Name: names[item.CallID], Text: output}))
 		case "reasoning":
-			addParts(request, llm.Assistant, llm.Part{Thinking: &llm.Thinking{Provider: "openai"}})
+			addParts(request, llm.Assistant, item.thinking())
 		default:
 			return fmt.Errorf("input[%d]: unknown item type %q", i, item.Type)
 		}
@@ -110,10 +117,23 @@ func (responsesWire) input(request *llm.Request, raw json.RawMessage) error {
 	return nil
 }
 
+// fromModel reports whether the item is part of what the model answered.
+func (r responsesItem) fromModel() bool {
+	return r.Type == "function_call" || r.Type == "reasoning" || r.Role == string(llm.Assistant)
+}
+
+func (r responsesItem) thinking() llm.Part {
+	text := ""
+	for _, summary := range r.Summary {
+		text += summary.Text
+	}
+	return llm.Part{Thinking: &llm.Thinking{Text: text, Data: []byte(r.Encrypted)}}
+}
+
 func responsesUsage(usage llm.Usage) fields {
 	return fields{
 		"input_tokens": usage.Input, "input_tokens_details": fields{"cached_tokens": usage.Cached},
-		"output_tokens": usage.Output, "output_tokens_details": fields{"reasoning_tokens": 0}, "total_tokens": usage.Total(),
+		"output_tokens": usage.Output, "output_tokens_details": fields{"reasoning_tokens": usage.Reasoning}, "total_tokens": usage.Total(),
 	}
 }
 
@@ -133,10 +153,10 @@ func (responsesWire) item(number int, part llm.Part, refusal, done bool) fields 
 		return fields{"type": "function_call", "id": id, "call_id": part.Call.ID, "name": part.Call.Name, "arguments": arguments, "status": status}
 	case part.Thinking != nil:
 		summary := []any{}
-		if done {
+		if done && part.Thinking.Text != "" {
 			summary = append(summary, fields{"type": "summary_text", "text": part.Thinking.Text})
 		}
-		return fields{"type": "reasoning", "id": id, "summary": summary, "encrypted_content": "scripted"}
+		return fields{"type": "reasoning", "id": id, "summary": summary, "encrypted_content": string(part.Thinking.Data)}
 	}
 	content := []any{}
 	switch {
