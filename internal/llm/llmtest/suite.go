@@ -19,7 +19,21 @@ type Features struct {
 	RawArguments bool // can carry arguments that are not JSON from the model
 	ErrorFlag    bool // has a field that marks a result as an error
 	Network      bool // is reached over HTTP
+
+	Reasoning []Asked  // how reasoning is asked for
+	Thoughts  Thoughts // what of it comes back
 }
+
+// Thoughts is what a wire format carries of what a model thought.
+type Thoughts int
+
+// The kinds.
+const (
+	ThoughtsNone   Thoughts = iota
+	ThoughtsWhole           // as it was, also when it was not told
+	ThoughtsTold            // what was told
+	ThoughtsSigned          // by signatures only
+)
 
 // OverHTTP is the subject for an adapter: it serves the script on loopback and
 // connects the adapter to it, with path added to the server's address.
@@ -75,6 +89,11 @@ func Run(t *testing.T, subject Subject, features Features) {
 		tests["Unreachable"] = s.unreachable
 		tests["PageInstead"] = s.pageInstead
 		tests["SentElsewhere"] = s.sentElsewhere
+		tests["ReasoningAsked"] = s.reasoningAsked
+		tests["ReasoningReturned"] = s.reasoningReturned
+		tests["ReasoningOfOthers"] = s.reasoningOfOthers
+		tests["ReasoningAfterChange"] = s.reasoningAfterChange
+		tests["ReasoningInterrupted"] = s.reasoningInterrupted
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

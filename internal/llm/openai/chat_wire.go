@@ -113,9 +113,10 @@ func (c *content) UnmarshalJSON(data []byte) error {
 		return json.Unmarshal(data, &c.Text)
 	}
 	var pieces []struct {
-		Type     string    `json:"type"`
-		Text     string    `json:"text"`
-		Thinking []content `json:"thinking"`
+		Text     string `json:"text"`
+		Thinking []struct {
+			Text string `json:"text"`
+		} `json:"thinking"`
 	}
 	if err := json.Unmarshal(data, &pieces); err != nil {
 		return err
