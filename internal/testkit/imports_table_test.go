@@ -130,7 +130,7 @@ var importTable = map[string]row{
 	"llm/openai":    {imports: []string{"llm", "task"}},
 	"llm/gemini":    {imports: []string{"llm", "task"}},
 	"llm/script":    {imports: []string{"llm", "task"}},
-	"llm/catalog":   {standardOnly: true},
+	"llm/catalog":   {imports: []string{"llm"}},
 	"llm/ledger":    {imports: []string{"llm", "store", "task"}},
 	"llm/llmtest":   {imports: []string{"llm", "llm/script", "task", "testkit"}, testing: true},
 

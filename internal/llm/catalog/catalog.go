@@ -72,6 +72,9 @@ type Reasoning struct {
 	// Off is the word that switches it off, [Omit] if it is off when nothing is asked
 	// for, or nothing if it cannot be switched off.
 	Off string `json:"off,omitempty"`
+	// Returned is the field in which the model's servers insist on getting back what it
+	// thought.
+	Returned string `json:"returned,omitempty"`
 }
 
 // Omit is the [Reasoning.Off] of a model that only reasons when it is asked to.
