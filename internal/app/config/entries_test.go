@@ -174,8 +174,8 @@ func TestProblemsInEntriesAreFoundAtTheirPlace(t *testing.T) {
 			[]string{`toryo.yaml:2:13: llm.provider: "opnai" is not allowed; use anthropic, openai, gemini or script`},
 		},
 		"no room for the question": {
-			"llm_overrides:\n  summary:\n    context_length: 2048\n",
-			[]string{"toryo.yaml:3:5: llm_overrides.summary.context_length: max_tokens (8192) must be less than context_length (2048); leave room for what is sent"},
+			"llm_overrides:\n  summary:\n    context_length: 2048\n    max_tokens: 8192\n",
+			[]string{"toryo.yaml:4:5: llm_overrides.summary.max_tokens: max_tokens (8192) must be less than context_length (2048); leave room for what is sent"},
 		},
 		"labels that mean something else": {
 			"roles:\n  needs-review: {}\n  Approve-Plan: {}\n  Coding Agent Done: {}\n  Summary: {}\n  A: {}\n  a: {}\n",
@@ -214,7 +214,7 @@ func TestEntriesCanBeMerged(t *testing.T) {
 func TestFilesThatEntriesName(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{
-		"toryo.yaml": "llm: {provider: anthropic, model: m}\n" +
+		"toryo.yaml": "llm: {provider: anthropic, model: m, context_length: 32000}\n" +
 			"llm_overrides:\n  planning: {api_key_file: key}\n  summary: {provider: openai, model: s, api_key_file: none}\n" +
 			"roles:\n  A: {prompt_file: prompt.md, provider: gemini, model: g, api_key_file: key-of-role}\n  B: {prompt_file: missing.md}\n  C: {provider: gemini, model: g}\n",
 		"key": "sk-of-planning\n", "key-of-role": "key-of-gemini", "prompt.md": "You are A.",

@@ -238,8 +238,8 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 			[]string{"toryo.yaml:2:3: llm.model: a model is named, but no provider; set it to anthropic, openai, gemini or script"},
 		},
 		"no room for the question": {
-			"llm:\n  context_length: 4096\n",
-			[]string{"toryo.yaml:2:3: llm.context_length: max_tokens (8192) must be less than context_length (4096); leave room for what is sent"},
+			"llm:\n  context_length: 4096\n  max_tokens: 8192\n",
+			[]string{"toryo.yaml:3:3: llm.max_tokens: max_tokens (8192) must be less than context_length (4096); leave room for what is sent"},
 		},
 		"half a forge": {
 			"language: ja\ngithub:\n  owner: me\n",
@@ -581,6 +581,7 @@ comment_detection: {enabled: FALSE, check_interval: 3}
 	wantWarnings := []string{
 		path + ":2:1: gitlab.token: gitlab is configured (" + path + ":4), but there is no token; set TORYO_GITLAB_TOKEN or gitlab.token_file",
 		path + ":6:1: llm.api_key: openai needs a key, and there is none; set TORYO_LLM_API_KEY, OPENAI_API_KEY or llm.api_key_file",
+		path + `:8:3: llm.model: nothing is known of the model "m-1"; it is used with a context of 128000 tokens and answers of 8192; set context_length and max_tokens, and prices for a budget in money`,
 	}
 	if diff := cmp.Diff(wantWarnings, lines(report.Warnings)); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)

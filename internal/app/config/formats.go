@@ -32,6 +32,8 @@ var formats = map[string]func(string) *complaint{
 	"postgres": checkPostgres,
 	"project":  checkProject,
 
+	"reasoning": checkReasoningSetting,
+
 	"toleration": checkToleration,
 
 	"hours":    checkHours,

@@ -81,6 +81,7 @@ func newLoader(file string) *loader {
 
 func (l *loader) finish(environ []string) (Config, Report) {
 	if !l.unread {
+		l.inferProviders()
 		l.readSecretFiles()
 		l.readWellKnown(environ)
 		l.findFiles()

@@ -16,20 +16,21 @@ const (
 
 // LLM is the section "llm".
 type LLM struct {
-	Provider        string        `key:"provider" enum:"anthropic openai gemini script" usual:"true" about:"Whose API is spoken; openai also serves compatible servers, script is the scripted model of tests and the demo."`
+	Provider        string        `key:"provider" enum:"anthropic openai gemini script" usual:"true" about:"Whose API is spoken; openai also serves compatible servers, script is the scripted model of tests and the demo. Without it that of the model's vendor, if the model is known."`
 	Model           string        `key:"model" format:"word" usual:"true" about:"Name of the model, as the provider spells it."`
 	API             string        `key:"api" enum:"chat responses" about:"Which API of openai is spoken; without it responses, and chat at a base_url, since that is what other servers have."`
 	BaseURL         string        `key:"base_url" format:"url" example:"http://127.0.0.1:11434/v1" about:"Address of the API, when it is not the provider's own."`
 	Script          string        `key:"script" format:"file" example:"scripts/demo.yaml" about:"File that the scripted model follows; toryo script check looks at it."`
 	APIKey          redact.Secret `key:"api_key" about:"Key for the API."`
 	APIKeyFile      string        `key:"api_key_file" example:"/run/secrets/llm-api-key" about:"File that holds the key and nothing else."`
-	MaxTokens       int           `key:"max_tokens" default:"8192" min:"1" max:"10000000" about:"Longest answer of the model, in tokens."`
-	ContextLength   int           `key:"context_length" default:"128000" min:"1024" max:"100000000" about:"How many tokens the model can take in, its answer included."`
+	MaxTokens       int           `key:"max_tokens" default:"0" min:"0" max:"10000000" about:"Longest answer of the model, in tokens, with what it thinks. 0 means as known of the model, 32768 at most; 8192 if nothing is known."`
+	ContextLength   int           `key:"context_length" default:"0" min:"0" max:"100000000" about:"How many tokens the model can take in, its answer included. 0 means as known of the model; 128000 if nothing is known."`
+	Reasoning       string        `key:"reasoning" format:"reasoning" example:"medium" about:"How much the model thinks before it answers: off, low, medium, high or the most tokens for it. Without it the model's own default."`
 	Temperature     *float64      `key:"temperature" min:"0" max:"2" example:"0.2" about:"Sampling temperature; without it the model's own is used."`
 	FunctionCalling bool          `key:"function_calling" default:"true" about:"Whether the model takes tools by its API; if not, it is asked to write its calls as JSON."`
 	Timeout         time.Duration `key:"timeout" default:"5m" min:"1s" max:"24h" about:"For how long the model may be silent; an answer that keeps coming may take longer."`
 	Retries         int           `key:"retries" default:"5" min:"0" max:"100" about:"How often a call is made again after an error that may pass."`
-	Prices          Prices        `key:"prices" about:"What a million tokens cost, in your currency; 0 means unknown."`
+	Prices          Prices        `key:"prices" about:"What a million tokens cost, in your currency. 0 means as known of the model, in US dollars, where its vendor serves it; else unknown."`
 }
 
 // Prices is the section "llm.prices".
@@ -44,7 +45,7 @@ type Prices struct {
 // not set is as in "llm".
 type ModelOverride struct {
 	Provider        string         `key:"provider" enum:"anthropic openai gemini script" usual:"true" example:"openai" about:"Whose API is spoken."`
-	Model           string         `key:"model" format:"word" usual:"true" example:"small-model" about:"Name of the model; another provider needs one."`
+	Model           string         `key:"model" format:"word" usual:"true" example:"gpt-6-luna" about:"Name of the model; another provider needs one."`
 	API             string         `key:"api" enum:"chat responses" about:"Which API of openai is spoken."`
 	Script          string         `key:"script" format:"file" example:"scripts/summary.yaml" about:"File that the scripted model follows."`
 	BaseURL         string         `key:"base_url" format:"url" usual:"true" example:"http://127.0.0.1:11434/v1" about:"Address of the API; with another provider and none here, it is the provider's own."`
@@ -52,6 +53,7 @@ type ModelOverride struct {
 	APIKeyFile      string         `key:"api_key_file" example:"/run/secrets/summary-api-key" about:"File that holds the key and nothing else."`
 	MaxTokens       *int           `key:"max_tokens" min:"1" max:"10000000" example:"4096" about:"Longest answer of the model, in tokens."`
 	ContextLength   *int           `key:"context_length" min:"1024" max:"100000000" example:"32000" about:"How many tokens the model can take in, its answer included."`
+	Reasoning       string         `key:"reasoning" format:"reasoning" example:"high" about:"How much the model thinks before it answers: off, low, medium, high or the most tokens for it."`
 	Temperature     *float64       `key:"temperature" min:"0" max:"2" example:"0.2" about:"Sampling temperature."`
 	FunctionCalling *bool          `key:"function_calling" example:"false" about:"Whether the model takes tools by its API."`
 	Prices          PricesOverride `key:"prices" about:"What a million tokens cost; the prices of llm are used only with the same model."`
@@ -94,7 +96,7 @@ func (c Config) ModelFor(names ...string) LLM {
 			llm = override.over(llm)
 		}
 	}
-	return c.withVendorKey(llm)
+	return c.withVendorKey(llm.Known())
 }
 
 // over puts the override over a model. A key never goes to another server than
@@ -119,6 +121,9 @@ func (o ModelOverride) over(llm LLM) LLM {
 	}
 	if o.APIKey != "" || o.APIKeyFile != "" {
 		llm.APIKey, llm.APIKeyFile = o.APIKey, o.APIKeyFile
+	}
+	if o.Reasoning != "" {
+		llm.Reasoning = o.Reasoning
 	}
 	if o.Temperature != nil {
 		llm.Temperature = o.Temperature

@@ -80,7 +80,7 @@ func TestModelFor(t *testing.T) {
 
 func TestACostLimitNeedsPrices(t *testing.T) {
 	t.Parallel()
-	const model = "llm: {provider: openai, model: m, base_url: 'http://h'"
+	const model = "llm: {provider: openai, model: m, context_length: 32000, base_url: 'http://h'"
 	for name, test := range map[string]struct {
 		text string
 		want []string

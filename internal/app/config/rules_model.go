@@ -10,7 +10,7 @@ import (
 
 // checkModels checks the model, and what the overrides make of it.
 func (l *loader) checkModels() {
-	l.checkModel(l.schema.sections["llm"], l.config.LLM)
+	l.checkModel(l.schema.sections["llm"], l.config.ModelFor())
 	overrides, roles := l.schema.sections["llm_overrides"], l.schema.sections["roles"]
 	for _, name := range slices.Sorted(maps.Keys(l.config.LLMOverrides)) {
 		if l.checkOverrideName(overrides.entrySection(name)) {
@@ -46,6 +46,7 @@ func (l *loader) checkModel(at *section, llm LLM) {
 		l.conflict(complain("leave room for what is sent", "max_tokens (%d) must be less than context_length (%d)", llm.MaxTokens, llm.ContextLength),
 			own("max_tokens"), own("context_length"), "llm.max_tokens", "llm.context_length")
 	}
+	l.checkKnown(at, llm)
 }
 
 // checkProvider checks that there is what the provider needs besides a model.
@@ -115,7 +116,7 @@ func (l *loader) checkBudget() {
 	free := func(llm LLM) bool {
 		return llm.Provider != "" && llm.Provider != "script" && llm.Prices == (Prices{})
 	}
-	if free(l.config.LLM) {
+	if free(l.config.ModelFor()) {
 		path, at := l.placeOf([]string{"budget.task_cost", "budget.day_cost"})
 		l.warning(at, path, complain("set llm.prices", "without prices no cost is counted against this limit"))
 		return

@@ -83,7 +83,7 @@ func latest(first, over []string) (environ []string) {
 // configure a forge, and are no secrets of ours.
 func TestNothingIsTakenWithoutNeed(t *testing.T) {
 	t.Parallel()
-	config, report := parse("toryo.yaml", []byte("llm: {provider: anthropic, model: m, base_url: 'http://127.0.0.1:1'}"), wellKnownEnvironment(), nil)
+	config, report := parse("toryo.yaml", []byte("llm: {provider: anthropic, model: m, context_length: 32000, base_url: 'http://127.0.0.1:1'}"), wellKnownEnvironment(), nil)
 	if forges := config.ConfiguredForges(); len(forges) > 0 || len(report.Problems)+len(report.Warnings) > 0 {
 		t.Errorf("configured are %v, with %v %v", forges, report.Problems, report.Warnings)
 	}
@@ -97,7 +97,7 @@ func TestNothingIsTakenWithoutNeed(t *testing.T) {
 func TestWellKnownKeysOfModels(t *testing.T) {
 	t.Parallel()
 	const text = `
-llm: {provider: openai, model: m}
+llm: {provider: openai, model: m, context_length: 32000}
 llm_overrides:
   summary: {provider: anthropic, model: a}
   planning: {model: n}

@@ -8,6 +8,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/doctor"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/anthropic"
+	"github.com/toryo-dev/toryo/internal/llm/catalog"
 	"github.com/toryo-dev/toryo/internal/llm/gemini"
 	"github.com/toryo-dev/toryo/internal/llm/openai"
 	"github.com/toryo-dev/toryo/internal/llm/script"
@@ -56,13 +57,18 @@ func Connect(chosen config.LLM) (llm.Model, error) { return connectThrough(chose
 
 // connectThrough is Connect by a transport; nil means the standard one.
 func connectThrough(chosen config.LLM, through http.RoundTripper) (llm.Model, error) {
+	chosen = chosen.Known()
 	if lacks := chosen.Lacking(); lacks != "" {
 		return nil, task.Errorf(task.BadConfig, "the model cannot be asked: %s", lacks).WithHint("%s", doctor.HintForModel(chosen))
 	}
 	endpoint := llm.Endpoint{
 		Model: chosen.Model, BaseURL: chosen.BaseURL, Key: chosen.APIKey.Reveal(),
 		MaxTokens: int64(chosen.MaxTokens), ContextLength: int64(chosen.ContextLength),
-		Temperature: chosen.Temperature, Prices: pricesOf(chosen.Prices), Silence: chosen.Timeout, Transport: through,
+		Temperature: chosen.Temperature, Prices: pricesOf(chosen), Silence: chosen.Timeout, Transport: through,
+	}
+	endpoint.Reasoning, _ = chosen.Use().Reasoning(chosen.Reasoning) // what it differs in was said by the check
+	if known, ok := catalog.Find(chosen.Model); ok && known.FixedTemperature {
+		endpoint.Temperature = nil
 	}
 	switch chosen.Provider {
 	case "anthropic":
@@ -85,11 +91,20 @@ func connectThrough(chosen config.LLM, through http.RoundTripper) (llm.Model, er
 	return nil, task.Errorf(task.BadConfig, "there is no provider %q", chosen.Provider).WithHint("set llm.provider to anthropic, openai, gemini or script")
 }
 
-func pricesOf(p config.Prices) llm.Prices {
-	return llm.Prices{
+// pricesOf has the prices of long requests too where those of the vendor are used.
+func pricesOf(chosen config.LLM) llm.Prices {
+	p := chosen.Prices
+	prices := llm.Prices{
 		Input: llm.MoneyOf(p.Input), Cached: llm.MoneyOf(p.Cached),
 		CacheWrite: llm.MoneyOf(p.CacheWrite), Output: llm.MoneyOf(p.Output),
 	}
+	if known, ok := catalog.Find(chosen.Model); ok && known.Long != nil && p == config.Prices(known.Prices) {
+		prices.Long = llm.LongPrices{
+			Over: known.Long.Over, Input: llm.MoneyOf(known.Long.Input), Cached: llm.MoneyOf(known.Long.Cached),
+			CacheWrite: llm.MoneyOf(known.Long.CacheWrite), Output: llm.MoneyOf(known.Long.Output),
+		}
+	}
+	return prices
 }
 
 // LimitsOf is the budget as the ledger knows it.

@@ -1,0 +1,172 @@
+package config
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/toryo-dev/toryo/internal/llm/catalog"
+)
+
+// The defaults of a model of which nothing is known.
+const (
+	defaultMaxTokens     = 8192
+	defaultContextLength = 128_000
+)
+
+// leastContext is the shortest context that can be worked with.
+const leastContext = 1024
+
+// mostMaxTokens is the longest answer that is allowed without being set. Models can
+// answer longer, but each call reserves the cost of its longest answer in the budget.
+const mostMaxTokens = 32_768
+
+// Known is the model with what is known of it where nothing is set: limits, and prices
+// where the vendor serves it. At another address its prices are not known.
+func (l LLM) Known() LLM {
+	model, known := l.find()
+	answer, context := int64(defaultMaxTokens), int64(defaultContextLength)
+	if known {
+		answer, context = min(model.Answer, mostMaxTokens), model.Context
+	}
+	if l.ContextLength > 0 {
+		context = int64(l.ContextLength)
+	}
+	if l.MaxTokens == 0 {
+		l.MaxTokens = int(min(answer, context/4))
+	}
+	if l.ContextLength == 0 {
+		if known && model.LongestInput > 0 {
+			context = min(context, model.LongestInput+int64(l.MaxTokens))
+		}
+		l.ContextLength = int(context)
+	}
+	if known && l.Provider == model.Provider() && model.ServedBy(l.BaseURL) {
+		l.Prices = l.Prices.or(model.Prices)
+	}
+	return l
+}
+
+// find looks for what is known of the model. The name of a script means nothing.
+func (l LLM) find() (catalog.Model, bool) {
+	if l.Provider == "script" {
+		return catalog.Model{}, false
+	}
+	return catalog.Find(l.Model)
+}
+
+// or fills in the prices that are not set.
+func (p Prices) or(known catalog.Prices) Prices {
+	for _, price := range []struct {
+		set   *float64
+		known float64
+	}{{&p.Input, known.Input}, {&p.Cached, known.Cached}, {&p.CacheWrite, known.CacheWrite}, {&p.Output, known.Output}} {
+		if *price.set == 0 {
+			*price.set = price.known
+		}
+	}
+	return p
+}
+
+// Use is how the model is used, for what its table knows.
+func (l LLM) Use() catalog.Use {
+	return catalog.Use{Provider: l.Provider, Model: l.Model, BaseURL: l.BaseURL, MaxTokens: int64(l.Known().MaxTokens)}
+}
+
+// vendors are the providers that an override by the name of a model alone may leave. Where
+// models of several vendors are to be had at one provider, it stays there.
+var vendors = []string{"", "anthropic", "openai", "gemini", "script"}
+
+// inferProviders gives models that are named alone the provider of their vendor. An
+// override at the address of another one stays there.
+func (l *loader) inferProviders() {
+	l.inferProvider(l.schema.sections["llm"], l.config.LLM)
+	for _, part := range []string{"llm_overrides", "roles"} {
+		all := l.schema.sections[part]
+		for _, name := range all.entryNames(&l.config) {
+			own := l.config.LLMOverrides[name]
+			if part == "roles" {
+				own = l.config.Roles[name].ModelOverride
+			}
+			if l.config.LLM.BaseURL == "" && own.Model != "" && slices.Contains(vendors, l.config.LLM.Provider) {
+				l.inferProvider(all.entrySection(name), LLM{Provider: own.Provider, Model: own.Model, BaseURL: own.BaseURL})
+			}
+		}
+	}
+}
+
+func (l *loader) inferProvider(at *section, model LLM) {
+	provider, _ := at.find("provider")
+	known, found := model.find()
+	override := at.path != "llm"
+	if model.Provider != "" || !found || l.bad[provider.key.path] || override && (model.BaseURL != "" || known.Provider() == l.config.LLM.Provider) {
+		return
+	}
+	l.set(l.report.origins[join(at.path, "model")], provider.key, known.Provider(), nil)
+}
+
+// checkKnown says what is not known of a model, and what of its settings it does not
+// take. Each is said where it is set.
+func (l *loader) checkKnown(at *section, llm LLM) {
+	own := func(name string) string { return join(at.path, name) }
+	if llm.ContextLength < leastContext && l.anySet(own("context_length")) {
+		l.conflict(complain("the least is "+strconv.Itoa(leastContext), "%d is too small", llm.ContextLength), own("context_length"))
+	}
+	model, known := llm.find()
+	remote := llm.Provider != "" && llm.Provider != "script"
+	switch {
+	case !remote || llm.Model == "" || !l.anySet(own("model"), own("base_url")):
+	case !known && l.anySet(own("model")) && !l.anySet(own("context_length"), "llm.context_length"):
+		l.sayUnknown(llm, own("model"))
+	case known && llm.BaseURL == "" && llm.Provider == model.Provider() && !model.ServedBy(""):
+		l.conflict(complain("set base_url to the address of a server that has it", "%s itself does not serve the model %s", llm.Provider, show(llm.Model)), own("model"), own("base_url"))
+	}
+	if known && model.FixedTemperature && llm.Temperature != nil && l.anySet(own("temperature"), own("model")) {
+		l.warn(complain("remove it", "the model %s takes no temperature, so it is not sent", show(llm.Model)), own("temperature"), own("model"))
+	}
+	l.checkReasoning(at, llm)
+}
+
+// sayUnknown says once of a model that nothing is known of it.
+func (l *loader) sayUnknown(llm LLM, path string) {
+	about := complain("set context_length and max_tokens, and prices for a budget in money",
+		"nothing is known of the model %s; it is used with a context of %d tokens and answers of %d", show(llm.Model), llm.ContextLength, llm.MaxTokens)
+	if !slices.ContainsFunc(l.report.Warnings, func(said Problem) bool { return said.Message == about.message }) {
+		l.warn(about, path)
+	}
+}
+
+func (l *loader) checkReasoning(at *section, llm LLM) {
+	own := func(name string) string { return join(at.path, name) }
+	if llm.Reasoning == "" || llm.Provider == "" || !l.anySet(own("reasoning"), own("model"), own("max_tokens")) {
+		return
+	}
+	if tokens, err := strconv.Atoi(llm.Reasoning); err == nil && tokens >= llm.MaxTokens {
+		l.conflict(complain("raise max_tokens, or lower reasoning", "reasoning (%d) must be less than max_tokens (%d), which it is a part of", tokens, llm.MaxTokens),
+			own("reasoning"), own("max_tokens"), "llm.reasoning", "llm.max_tokens")
+		return
+	}
+	if _, note := llm.Use().Reasoning(llm.Reasoning); note != "" {
+		l.warn(complain("", "%s", note), own("reasoning"), own("model"), "llm.reasoning")
+	}
+}
+
+// warn is a warning about keys, at the first of them that somebody set.
+func (l *loader) warn(about *complaint, paths ...string) {
+	if l.anyBad(paths...) {
+		return
+	}
+	key, at := l.placeOf(paths)
+	l.warning(at, key, about)
+}
+
+func checkReasoningSetting(text string) *complaint {
+	const hint = "use off, low, medium, high or a number of tokens"
+	switch text {
+	case catalog.Off, catalog.Low, catalog.Medium, catalog.High:
+		return nil
+	}
+	if tokens, err := strconv.Atoi(text); err != nil || tokens < 1 || tokens > 10_000_000 || strconv.Itoa(tokens) != text {
+		return complain(hint, "%s is neither a level nor a number of tokens", show(text))
+	}
+	return nil
+}
