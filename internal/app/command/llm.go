@@ -22,7 +22,7 @@ import (
 
 // LLM is the command toryo llm.
 func LLM(p site.Program) *cobra.Command {
-	return cli.Group("llm", "Try the model, and see what was spent", llmTryCommand(p), llmSpentCommand(p))
+	return cli.Group("llm", "Try the model, list the models that are known, and see what was spent", llmTryCommand(p), llmModelsCommand(p), llmSpentCommand(p))
 }
 
 // namedModels are the names in llm_overrides that are neither phases nor roles.
@@ -114,8 +114,12 @@ func (a answered) print(to io.Writer) error {
 	if a.Stop == llm.StopMaxTokens {
 		said += " […]"
 	}
-	_, err := fmt.Fprintf(to, "%s\n\nmodel   %s\ntokens  %s in (%s cached), %s out\ncost    %s\ntook    %s\n",
-		said, textfmt.Plain(model), textfmt.Count(a.Usage.Input), textfmt.Count(a.Usage.Cached), textfmt.Count(a.Usage.Output), cost, a.took)
+	out := textfmt.Count(a.Usage.Output) + " out"
+	if a.Usage.Reasoning > 0 {
+		out += " (" + textfmt.Count(a.Usage.Reasoning) + " of them reasoning)"
+	}
+	_, err := fmt.Fprintf(to, "%s\n\nmodel   %s\ntokens  %s in (%s cached), %s\ncost    %s\ntook    %s\n",
+		said, textfmt.Plain(model), textfmt.Count(a.Usage.Input), textfmt.Count(a.Usage.Cached), out, cost, a.took)
 	return err
 }
 

@@ -21,7 +21,8 @@ const leastContext = 1024
 const mostMaxTokens = 32_768
 
 // Known is the model with what is known of it where nothing is set: limits, and prices
-// where the vendor serves it. At another address its prices are not known.
+// where the vendor serves it. At another address its prices are not known. A context that
+// nobody asked for ends where longer requests cost more.
 func (l LLM) Known() LLM {
 	model, known := l.find()
 	answer, context := int64(defaultMaxTokens), int64(defaultContextLength)
@@ -35,8 +36,8 @@ func (l LLM) Known() LLM {
 		l.MaxTokens = int(min(answer, context/4))
 	}
 	if l.ContextLength == 0 {
-		if known && model.LongestInput > 0 {
-			context = min(context, model.LongestInput+int64(l.MaxTokens))
+		if longest := usualInput(model); longest > 0 {
+			context = min(context, longest+int64(l.MaxTokens))
 		}
 		l.ContextLength = int(context)
 	}
@@ -44,6 +45,15 @@ func (l LLM) Known() LLM {
 		l.Prices = l.Prices.or(model.Prices)
 	}
 	return l
+}
+
+// usualInput is the longest input that the model takes at its usual prices, 0 if only its
+// context limits it.
+func usualInput(model catalog.Model) int64 {
+	if model.Long != nil {
+		return model.Long.Over
+	}
+	return model.LongestInput
 }
 
 // find looks for what is known of the model. The name of a script means nothing.

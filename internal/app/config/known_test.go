@@ -24,6 +24,8 @@ func TestTheNameOfAModelIsEnough(t *testing.T) {
 		"an open model":             {"llm: {model: 'gpt-oss:20b', base_url: 'http://h/v1'}", LLM{Provider: "openai", BaseURL: "http://h/v1", MaxTokens: 32768, ContextLength: 131_072}},
 		"a vendor's name elsewhere": {"llm: {provider: openai, model: claude-opus-5-5, base_url: 'http://h/v1'}", LLM{Provider: "openai", BaseURL: "http://h/v1", MaxTokens: 32768, ContextLength: 1_000_000}},
 		"a proxy of the vendor":     {"llm: {model: claude-opus-5-5, base_url: 'http://h'}", LLM{Provider: "anthropic", BaseURL: "http://h", MaxTokens: 32768, ContextLength: 1_000_000}},
+		"until it costs more":       {"llm: {model: gpt-6.1-sol}", LLM{Provider: "openai", MaxTokens: 32768, ContextLength: 272_000 + 32768, Prices: Prices{Input: 2, Cached: 0.1, CacheWrite: 2.5, Output: 10}}},
+		"more if it is set":         {"llm: {model: gpt-6.1-sol, context_length: 900000}", LLM{Provider: "openai", MaxTokens: 32768, ContextLength: 900_000, Prices: Prices{Input: 2, Cached: 0.1, CacheWrite: 2.5, Output: 10}}},
 		"not known":                 {"llm: {provider: openai, model: m}", LLM{Provider: "openai", MaxTokens: 8192, ContextLength: 128_000}},
 		"a script":                  {"llm: {provider: script, model: gpt-5-mini, script: /dev/null}", LLM{Provider: "script", MaxTokens: 8192, ContextLength: 128_000}},
 	} {

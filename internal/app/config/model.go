@@ -24,7 +24,7 @@ type LLM struct {
 	APIKey          redact.Secret `key:"api_key" about:"Key for the API."`
 	APIKeyFile      string        `key:"api_key_file" example:"/run/secrets/llm-api-key" about:"File that holds the key and nothing else."`
 	MaxTokens       int           `key:"max_tokens" default:"0" min:"0" max:"10000000" about:"Longest answer of the model, in tokens, with what it thinks. 0 means as known of the model, 32768 at most; 8192 if nothing is known."`
-	ContextLength   int           `key:"context_length" default:"0" min:"0" max:"100000000" about:"How many tokens the model can take in, its answer included. 0 means as known of the model; 128000 if nothing is known."`
+	ContextLength   int           `key:"context_length" default:"0" min:"0" max:"100000000" about:"How many tokens the model can take in, its answer included. 0 means as known of the model, up to where requests cost more; 128000 if nothing is known."`
 	Reasoning       string        `key:"reasoning" format:"reasoning" example:"medium" about:"How much the model thinks before it answers: off, low, medium, high or the most tokens for it. Without it the model's own default."`
 	Temperature     *float64      `key:"temperature" min:"0" max:"2" example:"0.2" about:"Sampling temperature; without it the model's own is used."`
 	FunctionCalling bool          `key:"function_calling" default:"true" about:"Whether the model takes tools by its API; if not, it is asked to write its calls as JSON."`
