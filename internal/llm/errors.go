@@ -53,7 +53,7 @@ var kinds = map[Kind]kindInfo{
 	Unreachable:     {true, task.Unavailable, "cannot be reached", "check llm.base_url and the network"},
 	BadAnswer:       {true, task.Unavailable, "gave an answer that cannot be read", "check that llm.base_url speaks the provider's protocol"},
 	Unauthorized:    {false, task.ProviderError, "does not accept the key", "check the key; toryo config check --print says where it comes from"},
-	BadRequest:      {false, task.ProviderError, "does not accept the request", "see whether llm.api, llm.max_tokens, llm.temperature and llm.function_calling fit the model"},
+	BadRequest:      {false, task.ProviderError, "does not accept the request", "see whether llm.api, llm.max_tokens, llm.temperature, llm.reasoning and llm.function_calling fit the model"},
 	UnknownModel:    {false, task.ProviderError, "does not know the model or the address", "check llm.model and llm.base_url"},
 	TooLong:         {false, task.TooLarge, "finds the conversation too long", "lower context_storage.compression_threshold or check llm.context_length"},
 	Refused:         {false, task.ProviderError, "refused to answer", "put the request in other words or use another model"},

@@ -133,8 +133,10 @@ func (h *installation) load() config.Config {
 	}
 	loaded, report := config.Load(file, h.environ, map[string]string{"data_dir": h.data()})
 	h.must(report.Err())
-	if len(report.Warnings) > 0 {
-		h.Errorf("warnings: %v", report.Warnings)
+	for _, warning := range report.Warnings {
+		if !strings.HasSuffix(warning.Key, ".model") { // nothing is known of the models of the tests
+			h.Errorf("warning: %v", warning)
+		}
 	}
 	return loaded
 }
