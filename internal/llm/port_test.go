@@ -43,6 +43,13 @@ func TestCost(t *testing.T) {
 	if got := (llm.Prices{Input: 1}).Cost(llm.Usage{Input: 1}); got != 1 {
 		t.Errorf("a cost is rounded up, and not to %d", got)
 	}
+	prices.Long = llm.LongPrices{Over: 200_000, Input: 6 * llm.Unit, Output: 20 * llm.Unit}
+	if got := prices.Cost(llm.Usage{Input: 200_000, Output: 1000}); got != 615_000 {
+		t.Errorf("a request of the usual length costs %s", got)
+	}
+	if got := prices.Cost(llm.Usage{Input: 200_001, Cached: 1, Output: 1000}); got != 1_220_006 {
+		t.Errorf("a long request costs %s", got)
+	}
 }
 
 func TestEveryKindSaysWhatItIs(t *testing.T) {
