@@ -121,6 +121,16 @@ func (l *loader) checkKnown(at *section, llm LLM) {
 	if llm.ContextLength < leastContext && l.anySet(own("context_length")) {
 		l.conflict(complain("the least is "+strconv.Itoa(leastContext), "%d is too small", llm.ContextLength), own("context_length"))
 	}
+	l.checkServed(at, llm)
+	if model, known := llm.find(); known && model.FixedTemperature && llm.Temperature != nil && l.anySet(own("temperature"), own("model")) {
+		l.warn(complain("remove it", "the model %s takes no temperature, so it is not sent", show(llm.Model)), own("temperature"), own("model"))
+	}
+	l.checkReasoning(at, llm)
+}
+
+// checkServed says of a model that it is not known, or not served by its provider.
+func (l *loader) checkServed(at *section, llm LLM) {
+	own := func(name string) string { return join(at.path, name) }
 	model, known := llm.find()
 	remote := llm.Provider != "" && llm.Provider != "script"
 	switch {
@@ -130,10 +140,6 @@ func (l *loader) checkKnown(at *section, llm LLM) {
 	case known && llm.BaseURL == "" && llm.Provider == model.Provider() && !model.ServedBy(""):
 		l.conflict(complain("set base_url to the address of a server that has it", "%s itself does not serve the model %s", llm.Provider, show(llm.Model)), own("model"), own("base_url"))
 	}
-	if known && model.FixedTemperature && llm.Temperature != nil && l.anySet(own("temperature"), own("model")) {
-		l.warn(complain("remove it", "the model %s takes no temperature, so it is not sent", show(llm.Model)), own("temperature"), own("model"))
-	}
-	l.checkReasoning(at, llm)
 }
 
 // sayUnknown says once of a model that nothing is known of it.

@@ -76,7 +76,7 @@ func checkReasoning(t *testing.T, m catalog.Model) {
 	t.Helper()
 	words := []string{"minimal", "low", "medium", "high", "xhigh", "max"}
 	r := m.Reasoning
-	ok := true
+	var ok bool
 	switch r.Way {
 	case "", catalog.Always:
 		ok = r.Off == ""
@@ -87,8 +87,6 @@ func checkReasoning(t *testing.T, m catalog.Model) {
 		ok = r.Levels == nil && r.Min >= 0 && (r.Max == 0 || r.Min < r.Max && r.Max <= m.Answer)
 	case catalog.Switch:
 		ok = r.Off != "" && r.Levels == nil
-	default:
-		ok = false
 	}
 	last := -1
 	for _, level := range r.Levels {
@@ -119,7 +117,7 @@ func TestFind(t *testing.T) {
 		"gpt-oss:20b":                                  "gpt-oss-20b",
 		"Qwen/Qwen3-Coder-30B-A3B-Instruct":            "qwen3-coder-30b-a3b-instruct",
 		"mistral-medium-latest":                        "mistral-medium-2604",
-		" GPT-4o ":                                     "gpt-4o",
+		"GPT-4o":                                       "gpt-4o",
 	} {
 		if found, ok := catalog.Find(name); !ok || found.Name != want {
 			t.Errorf("%q is %q, want %q", name, found.Name, want)

@@ -87,7 +87,7 @@ func (f Features) nothing() map[string]string {
 // at is the JSON at a path of a body, "" if there is none.
 func at(t *testing.T, body []byte, path string) string {
 	t.Helper()
-	for _, name := range strings.Split(path, ".") {
+	for name := range strings.SplitSeq(path, ".") {
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal(body, &object); err != nil {
 			t.Fatalf("%s: %v in %s", path, err, body)

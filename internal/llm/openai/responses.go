@@ -151,13 +151,13 @@ func (a *answer) takeEvent(event responseEvent, sink llm.Sink) error {
 func (a *answer) takeItem(item outputItem) {
 	switch item.Type {
 	case "message":
-		text := ""
+		var text strings.Builder
 		for _, content := range item.Content {
-			text += content.Text
+			text.WriteString(content.Text)
 			a.refusal += content.Refusal
 		}
-		if text != "" {
-			a.items = append(a.items, llm.TextPart(text))
+		if text.Len() > 0 {
+			a.items = append(a.items, llm.TextPart(text.String()))
 		}
 	case "function_call":
 		a.items = append(a.items, llm.CallPart(llm.Call{ID: item.CallID, Name: item.Name, Arguments: cmp.Or(item.Arguments, "{}")}))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 )
@@ -80,11 +81,11 @@ func (responsesWire) input(request *llm.Request, raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &items); err != nil {
 		return fmt.Errorf("input: %w", err)
 	}
+	if err := followed(items); err != nil {
+		return err
+	}
 	names := map[string]string{}
 	for i, item := range items {
-		if item.Type == "reasoning" && (i+1 == len(items) || !items[i+1].fromModel()) {
-			return fmt.Errorf("input[%d]: item of type 'reasoning' was provided without its required following item", i)
-		}
 		switch item.Type {
 		case "", "message":
 			content, err := plainContent(item.Content)
@@ -117,17 +118,27 @@ func (responsesWire) input(request *llm.Request, raw json.RawMessage) error {
 	return nil
 }
 
+// followed checks that something of the model's answer follows each of its thoughts.
+func followed(items []responsesItem) error {
+	for i, item := range items {
+		if item.Type == "reasoning" && (i+1 == len(items) || !items[i+1].fromModel()) {
+			return fmt.Errorf("input[%d]: item of type 'reasoning' was provided without its required following item", i)
+		}
+	}
+	return nil
+}
+
 // fromModel reports whether the item is part of what the model answered.
 func (r responsesItem) fromModel() bool {
 	return r.Type == "function_call" || r.Type == "reasoning" || r.Role == string(llm.Assistant)
 }
 
 func (r responsesItem) thinking() llm.Part {
-	text := ""
+	var text strings.Builder
 	for _, summary := range r.Summary {
-		text += summary.Text
+		text.WriteString(summary.Text)
 	}
-	return llm.Part{Thinking: &llm.Thinking{Text: text, Data: []byte(r.Encrypted)}}
+	return llm.Part{Thinking: &llm.Thinking{Text: text.String(), Data: []byte(r.Encrypted)}}
 }
 
 func responsesUsage(usage llm.Usage) fields {
