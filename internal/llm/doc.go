@@ -6,6 +6,7 @@
 //	Budgeted       admits a call against a budget and settles what it used
 //	TextCalls      drives a model that has no tool calls of its own
 //	Redacting      takes secrets out of everything that is sent
+//	WithFallback   asks a second model while the first is down or out of quota
 //	Meter          estimates tokens between exact counts
 //	Quote          labels text from outside as data
 //

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 
@@ -32,18 +33,44 @@ func NewModels(c config.Config, ledger llm.Ledger, log *slog.Logger) (*Models, e
 	return &Models{config: c, redactor: redactor, ledger: ledger, log: log}, nil
 }
 
+// outages are the models that are out, for all that this process does.
+var outages llm.Outages
+
 // Model is the model for what the names say, as in [config.Config.ModelFor], with
-// everything that a call to it passes through.
+// everything that a call to it passes through, and with the fallback that is configured.
 func (m *Models) Model(account llm.Account, names ...string) (llm.Model, error) {
 	chosen := m.config.ModelFor(names...)
+	first, err := m.wrapped(account, chosen, chosen.Retries)
+	if err != nil {
+		return nil, err
+	}
+	other, configured := m.config.FallbackFor(names...)
+	if !configured {
+		return first, nil
+	}
+	second, err := m.wrapped(account, other, other.Retries)
+	if err != nil {
+		return nil, fmt.Errorf("llm.fallback: %w", err)
+	}
+	probe, err := m.wrapped(account, chosen, 0)
+	if err != nil {
+		return nil, err
+	}
+	return llm.WithFallback(llm.Fallback{
+		First: first, Probe: probe, Second: second, Server: chosen.Place(), Outages: &outages, Logger: m.log,
+	}), nil
+}
+
+// wrapped is a model with its own layers: its key, its prices and its budget.
+func (m *Models) wrapped(account llm.Account, chosen config.LLM, retries int) (llm.Model, error) {
 	adapter, err := Connect(chosen)
 	if err != nil {
 		return nil, err
 	}
 	return llm.Wrap(adapter, llm.Layers{
-		Retry:     llm.RetryPolicy{Tries: uint(chosen.Retries) + 1},
+		Retry:     llm.RetryPolicy{Tries: uint(retries) + 1},
 		TextCalls: !chosen.FunctionCalling,
-		NoKey:     chosen.APIKey == "" && chosen.Provider != "script",
+		NoKey:     chosen.APIKey == "" && chosen.Provider != "script" && chosen.Credentials == "",
 		Ledger:    m.ledger,
 		Account:   account,
 		Redactor:  m.redactor,
@@ -82,7 +109,7 @@ func connectThrough(chosen config.LLM, through http.RoundTripper) (llm.Model, er
 		}
 		return script.NewModel(loaded, endpoint), nil
 	}
-	return nil, task.Errorf(task.BadConfig, "there is no provider %q", chosen.Provider).WithHint("set llm.provider to anthropic, openai, gemini or script")
+	return nil, task.Errorf(task.BadConfig, "there is no provider %q", chosen.Provider).WithHint("set llm.provider to anthropic, openai, gemini, azure, bedrock, vertex or script")
 }
 
 func pricesOf(p config.Prices) llm.Prices {
