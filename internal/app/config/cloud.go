@@ -94,7 +94,12 @@ func (l *loader) checkCloud(at *section, llm LLM) {
 			l.conflict(complain("remove it", "only %s has this", names), own(one.key))
 		}
 	}
-	if lacks := llm.lackingInCloud(); lacks != "" && l.anySet(own("provider")) {
+	if llm.isCloud() && (llm.Credentials == "" || llm.Credentials == "key") && llm.APIKey == "" && l.anySet(own("provider")) {
+		secret, _ := at.find("api_key") // it may be in the environment of the service
+		l.missingSecret(secret.key, llm.Provider+" needs a key or credentials, and there are none", llm.KeyVariables()[1:]...)
+		llm.APIKey = "missing"
+	}
+	if lacks := llm.lackingInCloud(); lacks != "" && l.anySet(own("provider")) && !l.anyBad(own("region"), own("project"), own("base_url"), own("credentials"), own("api_key"), own("api_key_file")) {
 		l.conflict(complain(llm.HintForCloud(), "%s: %s", llm.Provider, lacks), own("provider"))
 	}
 }

@@ -37,7 +37,7 @@ func (m *chatModel) Chat(ctx context.Context, request llm.Request, sink llm.Sink
 func (m *chatModel) params(request llm.Request) chatRequest {
 	params := chatRequest{Model: m.endpoint.Model, Stream: true, Temperature: m.endpoint.Temperature, PromptCacheKey: m.cacheKey(request)}
 	params.StreamOptions.IncludeUsage = true
-	if m.endpoint.BaseURL == "" {
+	if m.endpoint.Vendor() {
 		params.MaxCompletionTokens = m.endpoint.Limit(request)
 	} else {
 		params.MaxTokens = m.endpoint.Limit(request) // what compatible servers know
