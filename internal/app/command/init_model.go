@@ -188,7 +188,7 @@ func (i *interview) tryModel(ctx context.Context, model connect.Model) doctor.Fi
 		c.LLM = now // with its limits
 	}
 	c.LLM.Provider, c.LLM.Model, c.LLM.BaseURL, c.LLM.Script, c.LLM.APIKey = model.Provider, model.Name, model.BaseURL, model.Script, model.Key.Value
-	c.LLM.Retries = 0
+	c.LLM.Retries, c.LLM.Fallback = 0, config.ModelOverride{}
 	return doctor.Model(ctx, c.LLM, func(ctx context.Context) (string, error) {
 		if model.Provider == "script" {
 			_, err := site.Connect(c.LLM)

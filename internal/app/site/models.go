@@ -1,14 +1,17 @@
 package site
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/doctor"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/anthropic"
+	"github.com/toryo-dev/toryo/internal/llm/cloud"
 	"github.com/toryo-dev/toryo/internal/llm/gemini"
 	"github.com/toryo-dev/toryo/internal/llm/openai"
 	"github.com/toryo-dev/toryo/internal/llm/script"
@@ -46,6 +49,10 @@ func (m *Models) Model(account llm.Account, names ...string) (llm.Model, error) 
 	}
 	other, configured := m.config.FallbackFor(names...)
 	if !configured {
+		return first, nil
+	}
+	if lacks := other.Lacking(); lacks != "" { // the first may do without it
+		m.log.Warn("the fallback cannot be asked", "provider", other.Provider, "model", other.Model, "lacks", lacks)
 		return first, nil
 	}
 	second, err := m.wrapped(account, other, other.Retries)
@@ -91,17 +98,16 @@ func connectThrough(chosen config.LLM, through http.RoundTripper) (llm.Model, er
 		MaxTokens: int64(chosen.MaxTokens), ContextLength: int64(chosen.ContextLength),
 		Temperature: chosen.Temperature, Prices: pricesOf(chosen.Prices), Silence: chosen.Timeout, Transport: through,
 	}
+	if place, is := placeOf(chosen, through); is {
+		return connectCloud(chosen, place, endpoint)
+	}
 	switch chosen.Provider {
 	case "anthropic":
 		return anthropic.New(endpoint), nil
 	case "openai":
 		return openai.New(endpoint, openai.API(chosen.API))
 	case "gemini":
-		model, err := gemini.New(endpoint)
-		if err != nil {
-			return nil, err
-		}
-		return model, nil
+		return newGemini(endpoint)
 	case "script":
 		loaded, err := script.Load(chosen.Script)
 		if err != nil {
@@ -110,6 +116,51 @@ func connectThrough(chosen config.LLM, through http.RoundTripper) (llm.Model, er
 		return script.NewModel(loaded, endpoint), nil
 	}
 	return nil, task.Errorf(task.BadConfig, "there is no provider %q", chosen.Provider).WithHint("set llm.provider to anthropic, openai, gemini, azure, bedrock, vertex or script")
+}
+
+// newGemini is [gemini.New] as a model, which is nil with an error.
+func newGemini(endpoint llm.Endpoint) (llm.Model, error) {
+	model, err := gemini.New(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	return model, nil
+}
+
+// placeOf is where a model of a cloud is, and whether it is one.
+func placeOf(chosen config.LLM, through http.RoundTripper) (cloud.Place, bool) {
+	return cloud.Place{
+		Region: chosen.Region, Project: chosen.Project, Deployment: chosen.Deployment, APIVersion: chosen.APIVersion,
+		Credentials: chosen.Credentials, CredentialsFile: chosen.CredentialsFile, Profile: chosen.Profile,
+		Variable: chosen.Variable, Transport: through,
+	}, slices.Contains(config.CloudProviders, chosen.Provider)
+}
+
+// connectCloud makes the adapter of a model's vendor reach it in a cloud.
+func connectCloud(chosen config.LLM, place cloud.Place, endpoint llm.Endpoint) (model llm.Model, err error) {
+	switch chosen.Provider {
+	case "azure":
+		if endpoint, err = cloud.Azure(place, endpoint); err == nil {
+			model, err = openai.New(endpoint, openai.API(cmp.Or(chosen.API, string(openai.Chat))))
+		}
+	case "bedrock":
+		if endpoint, err = cloud.Bedrock(place, endpoint); err == nil {
+			model = anthropic.New(endpoint)
+		}
+	case "vertex":
+		endpoint, err = cloud.Vertex(place, endpoint)
+		switch {
+		case err != nil:
+		case cloud.IsAnthropic(endpoint.Model):
+			model = anthropic.New(endpoint)
+		default:
+			model, err = newGemini(endpoint)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cloud.Named(chosen.Provider, model), nil
 }
 
 func pricesOf(p config.Prices) llm.Prices {
