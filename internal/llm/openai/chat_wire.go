@@ -47,8 +47,9 @@ type chatTool struct {
 type chatChunk struct {
 	Model   string `json:"model"`
 	Choices []struct {
-		Delta        chatDelta `json:"delta"`
-		FinishReason string    `json:"finish_reason"`
+		Delta        chatDelta  `json:"delta"`
+		Message      *chatDelta `json:"message"` // of servers that do not stream
+		FinishReason string     `json:"finish_reason"`
 	} `json:"choices"`
 	Usage *struct {
 		PromptTokens        int64 `json:"prompt_tokens"`
