@@ -17,6 +17,8 @@ import (
 	"github.com/toryo-dev/toryo/internal/llm/gemini"
 	"github.com/toryo-dev/toryo/internal/llm/llmtest"
 	"github.com/toryo-dev/toryo/internal/llm/openai"
+	"github.com/toryo-dev/toryo/internal/llm/script"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 var amazonVariables = map[string]string{
@@ -148,14 +150,22 @@ func TestBedrockConformance(t *testing.T) {
 	t.Parallel()
 	features := llmtest.Features{RawArguments: true, ErrorFlag: true, Network: true, Vendor: true}
 	signed := cloud.Place{Region: "eu-central-1", Credentials: "environment", Variable: variables(amazonVariables)}
-	t.Run("signed", func(t *testing.T) {
-		t.Parallel()
-		llmtest.Run(t, llmtest.OverHTTPBehind(bedrock(signed), "", checked(signature)), features)
-	})
-	t.Run("key", func(t *testing.T) {
-		t.Parallel()
-		llmtest.Run(t, llmtest.OverHTTPBehind(bedrock(cloud.Place{Region: "eu-central-1"}), "", checked(header("Authorization", "Bearer key-of-the-test"))), features)
-	})
+	llmtest.Run(t, llmtest.OverHTTPBehind(bedrock(signed), "", checked(signature)), features)
+}
+
+// The keys of Bedrock are shown as they are.
+func TestKeyOfBedrock(t *testing.T) {
+	t.Parallel()
+	made, err := script.New(script.Script{Rules: []script.Rule{{Answer: script.Answer{Text: "hello"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := llmtest.OverHTTPBehind(bedrock(cloud.Place{Region: "eu-central-1"}), "", checked(header("Authorization", "Bearer key-of-the-test")))
+	model, _ := open(t, made, llm.Endpoint{})
+	response, err := model.Chat(t.Context(), llm.Request{Messages: []llm.Message{llm.UserText("hi")}}, nil)
+	if err != nil || response.Message.Text() != "hello" || model.Info().Provider != "bedrock" {
+		t.Errorf("%+v, %v", response, err)
+	}
 }
 
 func TestVertexConformance(t *testing.T) {
@@ -183,23 +193,89 @@ func TestVertexConformance(t *testing.T) {
 
 func TestAzureConformance(t *testing.T) {
 	t.Parallel()
-	for _, api := range []openai.API{openai.Chat, openai.Responses} {
-		for name, place := range map[string]cloud.Place{"v1": {Deployment: "team"}, "dated": {Deployment: "team", APIVersion: "2024-10-21"}} {
-			t.Run(name+" "+string(api), func(t *testing.T) {
-				t.Parallel()
-				check := func(r *http.Request, body []byte) string {
-					switch path := r.URL.Path; {
-					case name == "v1" && !strings.HasPrefix(path, "/openai/v1/"),
-						name == "dated" && api == openai.Chat && path != "/openai/deployments/team/chat/completions",
-						name == "dated" && api == openai.Responses && path != "/openai/responses",
-						r.Header.Get("Authorization") != "", !strings.Contains(string(body), `"model":"team"`),
-						api == openai.Chat && !strings.Contains(string(body), "max_completion_tokens"):
-						return "not what Azure wants: " + string(body)
-					}
-					return header("Api-Key", "key-of-the-test")(r, nil)
-				}
-				llmtest.Run(t, llmtest.OverHTTPBehind(azure(place, api), "", checked(check)), llmtest.Features{RawArguments: true, Network: true, Vendor: true})
-			})
+	for name, test := range map[string]struct {
+		place cloud.Place
+		api   openai.API
+		path  string
+	}{
+		"v1":    {cloud.Place{Deployment: "team"}, openai.Chat, "/openai/v1/chat/completions"},
+		"dated": {cloud.Place{Deployment: "team", APIVersion: "2024-10-21"}, openai.Responses, "/openai/responses?api-version=2024-10-21"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			llmtest.Run(t, llmtest.OverHTTPBehind(azure(test.place, test.api), "", checked(azureRequest(test.path))),
+				llmtest.Features{RawArguments: true, Network: true, Vendor: true})
+		})
+	}
+}
+
+// azureRequest checks where a request goes, that it names the deployment and shows the key.
+func azureRequest(path string) func(*http.Request, []byte) string {
+	return func(r *http.Request, body []byte) string {
+		if r.URL.RequestURI() != path || r.Header.Get("Authorization") != "" || !strings.Contains(string(body), `"model":"team"`) ||
+			strings.Contains(string(body), `"max_tokens"`) {
+			return "not what Azure wants: " + string(body)
+		}
+		return header("Api-Key", "key-of-the-test")(r, nil)
+	}
+}
+
+func TestPathsOfAzure(t *testing.T) {
+	t.Parallel()
+	made, err := script.New(script.Script{Rules: []script.Rule{{Answer: script.Answer{Text: "hello"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, test := range map[string]struct {
+		place cloud.Place
+		api   openai.API
+		after string // of the endpoint of the resource
+	}{
+		"/openai/v1/responses": {cloud.Place{Deployment: "team"}, openai.Responses, "/openai/v1/"},
+		"/openai/deployments/team/chat/completions?api-version=2024-10-21": {cloud.Place{Deployment: "team", APIVersion: "2024-10-21"}, openai.Chat, "/"},
+	} {
+		open := llmtest.OverHTTPBehind(azure(test.place, test.api), test.after, checked(azureRequest(path)))
+		model, _ := open(t, made, llm.Endpoint{})
+		if response, err := model.Chat(t.Context(), llm.Request{Messages: []llm.Message{llm.UserText("hi")}}, nil); err != nil || response.Message.Text() != "hello" {
+			t.Errorf("%s: %+v, %v", path, response, err)
+		}
+	}
+}
+
+// What went wrong is said with what to do about it.
+func TestHints(t *testing.T) {
+	t.Parallel()
+	signed := cloud.Place{Region: "eu-central-1", Credentials: "environment", Variable: variables(amazonVariables)}
+	unset := cloud.Place{Region: "eu-central-1", Credentials: "environment"}
+	google := cloud.Place{Region: "europe-west1", Project: "p"}
+	for name, test := range map[string]struct {
+		connect func(llm.Endpoint) (llm.Model, error)
+		failure script.Failure
+		kind    llm.Kind
+		hint    string
+	}{
+		"no deployment":      {azure(cloud.Place{}, openai.Chat), script.Failure{Status: 404, Type: "DeploymentNotFound", Message: "The API deployment for this resource does not exist."}, llm.UnknownModel, "llm.deployment"},
+		"another resource":   {azure(cloud.Place{}, openai.Chat), script.Failure{Status: 401, Message: "Access denied due to invalid subscription key or wrong API endpoint."}, llm.Unauthorized, "llm.base_url"},
+		"no role":            {azure(cloud.Place{}, openai.Chat), script.Failure{Status: 403, Message: "The principal lacks the required data action: permission denied"}, llm.Unauthorized, "Cognitive Services OpenAI User"},
+		"another region":     {bedrock(signed), script.Failure{Status: 400, Message: "The provided model identifier is invalid."}, llm.UnknownModel, "llm.region"},
+		"profile needed":     {bedrock(signed), script.Failure{Status: 400, Message: "Invocation of model ID x with on-demand throughput isn\u2019t supported."}, llm.UnknownModel, "inference profile"},
+		"no right":           {bedrock(signed), script.Failure{Status: 403, Message: "User: x is not authorized to perform: bedrock:InvokeModelWithResponseStream"}, llm.Unauthorized, "bedrock:InvokeModelWithResponseStream"},
+		"ended":              {bedrock(signed), script.Failure{Status: 403, Message: "The security token included in the request is expired"}, llm.Unauthorized, "renew"},
+		"day":                {bedrock(signed), script.Failure{Status: 429, Message: "Too many tokens per day, please wait before trying again."}, llm.QuotaUsedUp, "quota"},
+		"no variable":        {bedrock(unset), script.Failure{Status: 500, Message: "never asked"}, llm.Unauthorized, "llm.credentials"},
+		"API not enabled":    {vertex(google, "gemini-x"), script.Failure{Status: 403, Message: "Vertex AI API has not been used in project p before or it is disabled."}, llm.Unauthorized, "enable the Vertex AI API"},
+		"no right at Google": {vertex(google, "claude-x"), script.Failure{Status: 403, Message: "Permission 'aiplatform.endpoints.predict' denied"}, llm.Unauthorized, "roles/aiplatform.user"},
+		"no such model":      {vertex(google, "claude-x"), script.Failure{Status: 404, Message: "Publisher Model was not found"}, llm.UnknownModel, "llm.region"},
+	} {
+		made, err := script.New(script.Script{Rules: []script.Rule{{Answer: script.Answer{Error: &test.failure}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		model, _ := llmtest.OverHTTP(test.connect, "")(t, made, llm.Endpoint{Model: "m"})
+		_, err = model.Chat(t.Context(), llm.Request{Messages: []llm.Message{llm.UserText("hi")}}, nil)
+		coded, is := task.AsError(err)
+		if !is || llm.KindOf(err) != test.kind || !strings.Contains(coded.Hint, test.hint) || !strings.Contains(err.Error(), "the model provider "+model.Info().Provider) {
+			t.Errorf("%s: %v, kind %s, %+v", name, err, llm.KindOf(err), coded)
 		}
 	}
 }
