@@ -16,5 +16,6 @@
 // and do not try again by themselves: this package has the only retry layer. The adapter
 // script follows a script file; it serves the demo and the tests, and can be
 // served over HTTP in the vendors' wire formats. All pass the suite in package
-// llmtest over real HTTP.
+// llmtest over real HTTP. Package cloud stands between these adapters and the clouds that
+// have the vendors' models.
 package llm
