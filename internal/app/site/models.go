@@ -98,7 +98,7 @@ func connectThrough(chosen config.LLM, through http.RoundTripper) (llm.Model, er
 		MaxTokens: int64(chosen.MaxTokens), ContextLength: int64(chosen.ContextLength),
 		Temperature: chosen.Temperature, Prices: pricesOf(chosen.Prices), Silence: chosen.Timeout, Transport: through,
 	}
-	if place, is := placeOf(chosen, through); is {
+	if place, is := placeOf(chosen); is {
 		return connectCloud(chosen, place, endpoint)
 	}
 	switch chosen.Provider {
@@ -127,12 +127,14 @@ func newGemini(endpoint llm.Endpoint) (llm.Model, error) {
 	return model, nil
 }
 
-// placeOf is where a model of a cloud is, and whether it is one.
-func placeOf(chosen config.LLM, through http.RoundTripper) (cloud.Place, bool) {
+// placeOf is where a model of a cloud is, and whether it is one. Tokens are asked for at addresses of
+// the clouds, which nobody gives on a page: a transport that holds off a machine's metadata is not
+// for them.
+func placeOf(chosen config.LLM) (cloud.Place, bool) {
 	return cloud.Place{
 		Region: chosen.Region, Project: chosen.Project, Deployment: chosen.Deployment, APIVersion: chosen.APIVersion,
 		Credentials: chosen.Credentials, CredentialsFile: chosen.CredentialsFile, Profile: chosen.Profile,
-		Variable: chosen.Variable, Transport: through,
+		Variable: chosen.Variable,
 	}, slices.Contains(config.CloudProviders, chosen.Provider)
 }
 
