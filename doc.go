@@ -97,8 +97,9 @@
 // [github.com/toryo-dev/toryo/internal/phase] the phases of its run: below it are
 // the conversation with a model, the tools, a turn and the MCP servers. Package
 // [github.com/toryo-dev/toryo/internal/llm] is the port to models, with what every
-// call passes through; anthropic, openai, gemini and script are its adapters,
-// ledger keeps its budgets in the store, and catalog knows the current models.
+// call passes through; anthropic, openai, gemini and script are its adapters, cloud
+// reaches models in Azure, Bedrock and Vertex, ledger keeps its budgets in the store,
+// and catalog knows the current models.
 //
 // Package [github.com/toryo-dev/toryo/internal/environment] finds out what a
 // project needs, sets it up and verifies it. Package

@@ -142,9 +142,13 @@ func (b *budgeted) Chat(ctx context.Context, request Request, sink Sink) (Respon
 		sink.Send(delta)
 	})
 	usage := response.Usage
-	if err != nil {
+	switch {
+	case err != nil:
 		usage = b.usageOfFailure(err, input, written)
-	} else {
+	case usage == (Usage{}): // some servers do not say; nothing is not what it was
+		usage = Usage{Input: input, Output: int64(float64(response.Message.Size()) / firstRatio)}
+		response.Usage, response.Cost = usage, info.Prices.Cost(usage)
+	default:
 		b.meter.Observe(request.Size(), usage.Input)
 	}
 	b.settle(ctx, reservation, Amount{Tokens: usage.Total(), Money: info.Prices.Cost(usage)})

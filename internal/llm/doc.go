@@ -6,6 +6,7 @@
 //	Budgeted       admits a call against a budget and settles what it used
 //	TextCalls      drives a model that has no tool calls of its own
 //	Redacting      takes secrets out of everything that is sent
+//	WithFallback   asks a second model while the first is down or out of quota
 //	Meter          estimates tokens between exact counts
 //	Quote          labels text from outside as data
 //
@@ -15,5 +16,6 @@
 // and do not try again by themselves: this package has the only retry layer. The adapter
 // script follows a script file; it serves the demo and the tests, and can be
 // served over HTTP in the vendors' wire formats. All pass the suite in package
-// llmtest over real HTTP.
+// llmtest over real HTTP. Package cloud stands between these adapters and the clouds that
+// have the vendors' models.
 package llm

@@ -75,6 +75,7 @@ type Error struct {
 	Detail     string        // the provider's own words, in one line
 	RetryAfter time.Duration // what the provider asks for, 0 when it says nothing
 	Usage      Usage         // what was used all the same, as far as it is known
+	Hint       string        // what to do, where that is known better than by the kind
 	Err        error
 }
 
@@ -99,14 +100,24 @@ func (e *Error) coded() *task.Error {
 	if e.Kind == Unauthorized && e.NoKey {
 		info.code, info.words, info.hint = task.BadConfig, "wants a key, and none is set", "set TORYO_LLM_API_KEY, or llm.api_key_file in toryo.yaml"
 	}
-	text := "the model provider " + e.Provider + " " + info.words
-	if e.Status != 0 {
-		text += fmt.Sprintf(" (status %d)", e.Status)
+	if e.Hint != "" {
+		info.hint = e.Hint
 	}
+	text := e.brief(info.words)
 	if e.Detail != "" {
 		text += ": " + e.Detail
 	}
 	return &task.Error{Code: info.code, Message: text, Hint: info.hint}
+}
+
+// brief says what happened without the provider's own words, which may name accounts and
+// servers.
+func (e *Error) brief(words string) string {
+	text := "the model provider " + e.Provider + " " + words
+	if e.Status != 0 {
+		text += fmt.Sprintf(" (status %d)", e.Status)
+	}
+	return text
 }
 
 // KindOf returns the kind of the first [*Error] in the chain, or "".

@@ -90,6 +90,8 @@ type Response struct {
 	Model   string     `json:"model"` // as the provider names what answered
 	// Scripted is true when the answer came from a script, also over HTTP.
 	Scripted bool `json:"scripted,omitempty"`
+	// Standin is set when a fallback answered; see [WithFallback].
+	Standin *Standin `json:"standin,omitempty"`
 }
 
 // StopReason says why an answer ended.

@@ -18,6 +18,7 @@ type Endpoint struct {
 	Model         string
 	BaseURL       string // "" for the vendor's own
 	Key           string
+	Own           bool // BaseURL is a server of a vendor, which has all of the vendor's API
 	MaxTokens     int64
 	ContextLength int64
 	Temperature   *float64
@@ -54,11 +55,14 @@ func (e Endpoint) Info(provider string) Info {
 	}
 }
 
+// Vendor says that the server is a vendor's, and no compatible one.
+func (e Endpoint) Vendor() bool { return e.BaseURL == "" || e.Own }
+
 // Headers are the headers that tell a scripted server about the request. There
 // are none for a vendor's own server.
 func (e Endpoint) Headers(request Request) map[string]string {
 	headers := map[string]string{}
-	if e.BaseURL == "" {
+	if e.Vendor() {
 		return headers
 	}
 	if request.Run != "" {

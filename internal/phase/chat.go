@@ -192,6 +192,7 @@ func (t *chat) goOn(ctx context.Context) (turn.Outcome, error) {
 		if limits.Turns = t.turnsLeft(); limits.Turns <= 0 {
 			return turn.Outcome{Reason: task.ReasonTurnsExhausted}, nil
 		}
+		t.conversation.Fit(t.model.Info()) // which may be a fallback since the last time
 		outcome, err := turn.Run(ctx, turn.Options{
 			Model: t.model, Conversation: t.conversation, Box: t.box, Limits: limits, MustFinish: t.mustFinish,
 			Checkpoint: t.checkpoint, Sink: t.run.sink(t.phase), Recorder: t.journal, Redactor: t.run.Redactor,

@@ -148,7 +148,23 @@ func (j *journal) Append(ctx context.Context, entry conversation.Entry) error {
 
 // Answered implements turn.Recorder.
 func (j *journal) Answered(ctx context.Context, response llm.Response) error {
+	if err := j.tellFallback(ctx, response.Standin); err != nil {
+		return err
+	}
 	return j.used(ctx, Usage{Model: response.Model, Scripted: response.Scripted, Usage: response.Usage, Cost: response.Cost}, 1)
+}
+
+// tellFallback says that another model answers than the one that is configured, once for each outage.
+func (j *journal) tellFallback(ctx context.Context, by *llm.Standin) error {
+	if by == nil {
+		return nil
+	}
+	since := by.Since.UTC().Format("2006-01-02 15:04 UTC")
+	name := "fallback " + by.Instead + " " + since
+	if j.run.state.notified[name] {
+		return nil
+	}
+	return j.run.append(ctx, task.NoteTaken, Entry{Phase: j.phase, Name: name, Text: j.run.text("run.fallback", by.Model, by.Instead, since, by.Reason)})
 }
 
 func (j *journal) used(ctx context.Context, usage Usage, steps int64) error {

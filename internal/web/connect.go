@@ -202,6 +202,7 @@ type HookCheck struct {
 // ModelConnection is a provider of models, and what is known of the one that is configured.
 type ModelConnection struct {
 	Provider  string
+	Fixed     bool // it is changed in the file, not on the page
 	Connected bool
 	Running   bool
 	Models    []ModelUse

@@ -626,7 +626,7 @@ func modelCard(v visit, view connectView, one ModelConnection) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if one.Provider != "script" {
+		if !one.Fixed {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<details")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -59,8 +59,14 @@ func (o examination) run(ctx context.Context) error {
 	surveys := []doctor.Survey{
 		func(ctx context.Context) []doctor.Finding { return o.machine(ctx, loaded) },
 		func(ctx context.Context) []doctor.Finding {
-			model := doctor.Model(ctx, loaded.LLM, o.askModel(loaded))
-			return []doctor.Finding{doctor.NeededBy(loaded.Agent.Server != "" && site.UsesModel(loaded), model)}
+			model := doctor.Model(ctx, loaded.ModelFor(), o.askModel(loaded))
+			findings := []doctor.Finding{doctor.NeededBy(loaded.Agent.Server != "" && site.UsesModel(loaded), model)}
+			if second, configured := loaded.FallbackFor(); configured {
+				alone := loaded
+				alone.LLM = second
+				findings = append(findings, doctor.Fallback(ctx, second, o.askModel(alone)))
+			}
+			return findings
 		},
 		func(ctx context.Context) []doctor.Finding { return agentFindings(ctx, loaded) },
 	}
@@ -166,7 +172,8 @@ func (o examination) askModel(c config.Config) func(context.Context) (string, er
 		return nil
 	}
 	return func(ctx context.Context) (string, error) {
-		c.LLM.Retries = 0 // whoever waits for the findings wants to know how it is now
+		c.LLM.Fallback = config.ModelOverride{} // this model is asked, and no other
+		c.LLM.Retries = 0                       // whoever waits for the findings wants to know how it is now
 		answered, err := askOnce(ctx, o.Program, c, question{text: "Answer with the word yes.", most: 16})
 		if err != nil {
 			return "", err

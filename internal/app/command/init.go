@@ -34,6 +34,7 @@ type setup struct {
 	forge, url, tokenFile                          string
 	repositories                                   []string
 	provider, model, baseURL, script, modelKeyFile string
+	cloud                                          config.Cloud
 	sandbox, publicURL                             string
 	webhook, firstIssue, start                     string
 	yes, remove, local, dryRun, json               bool
@@ -63,7 +64,8 @@ const (
 // fewValues are those of the flags that have a few.
 var fewValues = map[string][]string{
 	"forge":       {"gitea", "github", "gitlab", "board"},
-	"provider":    {"anthropic", "openai", "gemini", "script", answerNone},
+	"provider":    {"anthropic", "openai", "gemini", "azure", "bedrock", "vertex", "script", answerNone},
+	"credentials": {"key", "environment", "file", "token_file", "workload", "metadata"},
 	"sandbox":     {"auto", "docker", "bubblewrap", "kubernetes", "landlock"}, // the configuration checks these
 	"webhook":     {answerAuto, answerYes, answerNo},
 	"first-issue": {answerOffer, answerYes, answerNo},
@@ -119,9 +121,13 @@ func (o *setup) bind(c *cobra.Command) {
 	flags.StringVar(&o.url, "url", "", "address of the forge (`URL`)")
 	flags.StringVar(&o.tokenFile, "token-file", "", "`FILE` with the access token of the bot, or - for standard input")
 	flags.StringSliceVar(&o.repositories, repositoryFlag, nil, "give this repository labels and a webhook (`OWNER/NAME`); may be given several times. On GitLab these are worked on, on GitHub and Gitea all of their owner in which the bot is assigned")
-	flags.StringVar(&o.provider, "provider", "", "whose model: anthropic, openai, gemini, script or none")
+	flags.StringVar(&o.provider, "provider", "", "whose model: anthropic, openai, gemini, azure, bedrock, vertex, script or none")
 	flags.StringVar(&o.model, "model", "", "`NAME` of the model")
 	flags.StringVar(&o.baseURL, "base-url", "", "address of the model's API, if it is not the provider's own (`URL`)")
+	flags.StringVar(&o.cloud.Region, "region", "", "region of a model of bedrock or vertex")
+	flags.StringVar(&o.cloud.Project, "project", "", "project of a model of vertex")
+	flags.StringVar(&o.cloud.Credentials, "credentials", "", "how azure, bedrock or vertex know who asks: key, environment, file, token_file, workload or metadata")
+	flags.StringVar(&o.cloud.CredentialsFile, "credentials-file", "", "`FILE` for the credentials file and token_file")
 	flags.StringVar(&o.script, "script", "", "`FILE` that the provider script follows")
 	flags.StringVar(&o.modelKeyFile, "model-key-file", "", "`FILE` with the key of the model, or - for standard input")
 	flags.StringVar(&o.sandbox, "sandbox", "", "auto, docker, bubblewrap, kubernetes or landlock")

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/connect"
@@ -17,7 +19,7 @@ import (
 // askModel asks for the model until one works, or none is wanted.
 func (i *interview) askModel(ctx context.Context) error {
 	now := i.at.loaded.LLM
-	likely := connect.Model{Provider: now.Provider, Name: now.Model, BaseURL: now.BaseURL, Script: now.Script}
+	likely := connect.Model{Provider: now.Provider, Name: now.Model, BaseURL: now.BaseURL, Script: now.Script, Cloud: now.Cloud}
 	if likely.Provider == "" && len(i.found.Keys) > 0 {
 		likely.Provider = i.found.Keys[0].Provider
 	}
@@ -52,9 +54,9 @@ func (i *interview) askModelOnce(ctx context.Context, likely connect.Model) (con
 		usual = answerNone
 	}
 	provider, err := i.answer(ctx, initQuestion{
-		text: "Whose model: anthropic, openai (or a server that speaks its API), gemini, none", flag: "provider", given: i.provider, usual: usual,
+		text: "Whose model: anthropic, openai (or a server that speaks its API), gemini, azure, bedrock, vertex, none", flag: "provider", given: i.provider, usual: usual,
 		check: func(answer string) error {
-			return oneOf(answer, []string{"anthropic", "openai", "gemini", "script", answerNone})
+			return oneOf(answer, fewValues["provider"])
 		},
 	})
 	if err != nil || provider == answerNone {
@@ -72,8 +74,13 @@ func (i *interview) askModelOnce(ctx context.Context, likely connect.Model) (con
 	if model.BaseURL, err = i.askBaseURL(ctx, provider, likely.BaseURL); err != nil {
 		return model, err
 	}
-	if model.Key, err = i.askKey(ctx, model); err != nil {
+	if model.Cloud, err = i.askCloud(ctx, provider, likely.Cloud); err != nil {
 		return model, err
+	}
+	if model.Cloud.Credentials == "" || model.Cloud.Credentials == "key" {
+		if model.Key, err = i.askKey(ctx, model); err != nil {
+			return model, err
+		}
 	}
 	model.Name, err = i.askModelName(ctx, model, likely.Name)
 	return model, err
@@ -147,6 +154,12 @@ func (i *interview) checkScript(ctx context.Context, file string) error {
 
 // askBaseURL asks where the model is, if that may be elsewhere than at its provider.
 func (i *interview) askBaseURL(ctx context.Context, provider, likely string) (string, error) {
+	if provider == "azure" {
+		return i.answer(ctx, initQuestion{
+			text: "Endpoint of the resource, such as https://NAME.openai.azure.com", flag: "base-url", given: i.baseURL, usual: likely,
+			check: func(answer string) error { return config.CheckValue("llm.base_url", answer) },
+		})
+	}
 	if provider != "openai" && i.baseURL == "" && likely == "" {
 		return "", nil
 	}
@@ -154,6 +167,44 @@ func (i *interview) askBaseURL(ctx context.Context, provider, likely string) (st
 		text: "Address of the API, if it is not the provider's own", flag: "base-url", given: i.baseURL, usual: likely, optional: true,
 		check: func(answer string) error { return config.CheckValue("llm.base_url", answer) },
 	})
+}
+
+// askCloud asks where a model of a cloud is, and how it is told who asks. What else there is can be
+// set in the file, and is kept.
+func (i *interview) askCloud(ctx context.Context, provider string, likely config.Cloud) (config.Cloud, error) {
+	if !slices.Contains(config.CloudProviders, provider) {
+		return config.Cloud{}, nil
+	}
+	cloud := likely
+	for _, one := range []struct {
+		asked             bool
+		to                *string
+		text, flag, given string
+	}{
+		{provider != "azure", &cloud.Region, "Region of the model", "region", i.cloud.Region},
+		{provider == "vertex", &cloud.Project, "Project of Google Cloud", "project", i.cloud.Project},
+		{true, &cloud.Credentials, "How it knows who asks: key, environment, file, token_file, workload, metadata", "credentials", i.cloud.Credentials},
+		{i.cloud.CredentialsFile != "", &cloud.CredentialsFile, "File with the credentials", "credentials-file", i.cloud.CredentialsFile},
+	} {
+		if !one.asked {
+			continue
+		}
+		usual := *one.to
+		if usual == "" && one.flag == "credentials" {
+			usual = "key"
+		}
+		answer, err := i.answer(ctx, initQuestion{
+			text: one.text, flag: one.flag, given: one.given, usual: usual,
+			check: func(answer string) error {
+				return config.CheckValue("llm."+strings.ReplaceAll(one.flag, "-", "_"), answer)
+			},
+		})
+		if err != nil {
+			return cloud, err
+		}
+		*one.to = answer
+	}
+	return cloud, nil
 }
 
 // askKey finds the key of the model.
@@ -188,7 +239,8 @@ func (i *interview) tryModel(ctx context.Context, model connect.Model) doctor.Fi
 		c.LLM = now // with its limits
 	}
 	c.LLM.Provider, c.LLM.Model, c.LLM.BaseURL, c.LLM.Script, c.LLM.APIKey = model.Provider, model.Name, model.BaseURL, model.Script, model.Key.Value
-	c.LLM.Retries = 0
+	c.LLM.Cloud = model.Cloud
+	c.LLM.Retries, c.LLM.Fallback = 0, config.ModelOverride{}
 	return doctor.Model(ctx, c.LLM, func(ctx context.Context) (string, error) {
 		if model.Provider == "script" {
 			_, err := site.Connect(c.LLM)

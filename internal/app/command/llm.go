@@ -110,6 +110,9 @@ func (a answered) print(to io.Writer) error {
 	if a.info.Prices == (llm.Prices{}) {
 		cost = "not known: set the prices of the model"
 	}
+	if by := a.Standin; by != nil {
+		model += fmt.Sprintf(", in place of %s: %s", by.Instead, by.Reason)
+	}
 	said := textfmt.Plain(a.Message.Text())
 	if a.Stop == llm.StopMaxTokens {
 		said += " […]"

@@ -64,6 +64,8 @@ type Config struct {
 	// VendorKeys are the keys of providers that were found in the variables of other
 	// programs. [Config.ModelFor] gives them to models that have no key.
 	VendorKeys map[string]redact.Secret
+	// CloudVariables are the variables of the clouds' own programs; see readCloudVariables.
+	CloudVariables *CloudVariables
 	// Passed are the values of the environment variables that programs are given.
 	Passed []redact.Secret `key:"-"`
 }

@@ -167,11 +167,11 @@ func TestProblemsInEntriesAreFoundAtTheirPlace(t *testing.T) {
 		},
 		"model without a provider": {
 			"roles:\n  A:\n    model: m\n",
-			[]string{"toryo.yaml:3:5: roles.A.model: a model is named, but no provider; set it to anthropic, openai, gemini or script"},
+			[]string{"toryo.yaml:3:5: roles.A.model: a model is named, but no provider; set it to anthropic, openai, gemini, azure, bedrock, vertex or script"},
 		},
 		"one slip is reported once": {
 			"llm:\n  provider: opnai\n  model: m\nllm_overrides:\n  planning:\n    model: n\n",
-			[]string{`toryo.yaml:2:13: llm.provider: "opnai" is not allowed; use anthropic, openai, gemini or script`},
+			[]string{`toryo.yaml:2:13: llm.provider: "opnai" is not allowed; use anthropic, openai, gemini, azure, bedrock, vertex or script`},
 		},
 		"no room for the question": {
 			"llm_overrides:\n  summary:\n    context_length: 2048\n    max_tokens: 8192\n",

@@ -235,7 +235,7 @@ func TestEveryKindOfProblemIsFoundAtItsPlace(t *testing.T) {
 		},
 		"model without a provider": {
 			"llm:\n  model: m\n",
-			[]string{"toryo.yaml:2:3: llm.model: a model is named, but no provider; set it to anthropic, openai, gemini or script"},
+			[]string{"toryo.yaml:2:3: llm.model: a model is named, but no provider; set it to anthropic, openai, gemini, azure, bedrock, vertex or script"},
 		},
 		"no room for the question": {
 			"llm:\n  context_length: 4096\n  max_tokens: 8192\n",

@@ -39,6 +39,7 @@ var formats = map[string]func(string) *complaint{
 	"hours":    checkHours,
 	"signing":  checkSigningSecret,
 	"template": checkTemplate,
+	"region":   checkRegion,
 	"webhook":  checkWebhook,
 	"zone":     checkZone,
 
@@ -90,6 +91,17 @@ func checkWord(text string) *complaint {
 		return complain("remove the spaces", "%s has a space in it", show(text))
 	}
 	return nil
+}
+
+// checkRegion wants what can be a part of the name of a host: the address of the model is made
+// of it.
+func checkRegion(text string) *complaint {
+	for _, c := range text {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return complain("write it like eu-central-1", "%s has other characters than small letters, digits and -", show(text))
+		}
+	}
+	return checkWord(text)
 }
 
 func checkLabel(text string) *complaint {

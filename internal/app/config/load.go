@@ -51,6 +51,7 @@ func (l *loader) readOthers(environ []string, overrides map[string]string) (Conf
 	l.readEnvironment(environ)
 	l.readOverrides(overrides)
 	l.readPassed(environ)
+	l.readCloudVariables(environ)
 	return l.finish(environ)
 }
 

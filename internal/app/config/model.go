@@ -16,7 +16,7 @@ const (
 
 // LLM is the section "llm".
 type LLM struct {
-	Provider        string        `key:"provider" enum:"anthropic openai gemini script" usual:"true" about:"Whose API is spoken; openai also serves compatible servers, script is the scripted model of tests and the demo. Without it that of the model's vendor, if the model is known."`
+	Provider        string        `key:"provider" enum:"anthropic openai gemini azure bedrock vertex script" usual:"true" about:"Whose API is spoken; openai also serves compatible servers, azure, bedrock and vertex are the clouds of Microsoft, Amazon and Google, script is the scripted model of tests and the demo. Without it that of the model's vendor, if the model is known."`
 	Model           string        `key:"model" format:"word" usual:"true" about:"Name of the model, as the provider spells it."`
 	API             string        `key:"api" enum:"chat responses" about:"Which API of openai is spoken; without it responses, and chat at a base_url, since that is what other servers have."`
 	BaseURL         string        `key:"base_url" format:"url" example:"http://127.0.0.1:11434/v1" about:"Address of the API, when it is not the provider's own."`
@@ -31,6 +31,9 @@ type LLM struct {
 	Timeout         time.Duration `key:"timeout" default:"5m" min:"1s" max:"24h" about:"For how long the model may be silent; an answer that keeps coming may take longer."`
 	Retries         int           `key:"retries" default:"5" min:"0" max:"100" about:"How often a call is made again after an error that may pass."`
 	Prices          Prices        `key:"prices" about:"What a million tokens cost, in your currency. 0 means as known of the model, in US dollars, where its vendor serves it; else unknown."`
+	Cloud
+	Fallback  ModelOverride   `key:"fallback" about:"A second model, which answers while the model of a call is down or out of quota, whichever model that is. What is not set is as in llm; another provider or base_url needs a key of its own."`
+	Variables *CloudVariables // that hold credentials; see ModelFor
 }
 
 // Prices is the section "llm.prices".
@@ -44,7 +47,7 @@ type Prices struct {
 // ModelOverride is a model that differs from that of the section "llm". What is
 // not set is as in "llm".
 type ModelOverride struct {
-	Provider        string         `key:"provider" enum:"anthropic openai gemini script" usual:"true" example:"openai" about:"Whose API is spoken."`
+	Provider        string         `key:"provider" enum:"anthropic openai gemini azure bedrock vertex script" usual:"true" example:"openai" about:"Whose API is spoken."`
 	Model           string         `key:"model" format:"word" usual:"true" example:"gpt-6-luna" about:"Name of the model; another provider needs one."`
 	API             string         `key:"api" enum:"chat responses" about:"Which API of openai is spoken."`
 	Script          string         `key:"script" format:"file" example:"scripts/summary.yaml" about:"File that the scripted model follows."`
@@ -57,6 +60,7 @@ type ModelOverride struct {
 	Temperature     *float64       `key:"temperature" min:"0" max:"2" example:"0.2" about:"Sampling temperature."`
 	FunctionCalling *bool          `key:"function_calling" example:"false" about:"Whether the model takes tools by its API."`
 	Prices          PricesOverride `key:"prices" about:"What a million tokens cost; the prices of llm are used only with the same model."`
+	Cloud
 }
 
 // PricesOverride is the section "prices" of a [ModelOverride].
@@ -76,10 +80,10 @@ func (l LLM) Lacking() string {
 		return "no script is set"
 	case l.Provider != "script" && l.Model == "":
 		return "no model is set"
-	case l.Provider != "script" && l.APIKey == "" && l.BaseURL == "":
+	case l.Provider != "script" && l.APIKey == "" && l.BaseURL == "" && !l.isCloud():
 		return "no key is set"
 	}
-	return ""
+	return l.lackingInCloud()
 }
 
 // ModelFor is the model for what the names say: roles, phases or one of the
@@ -105,14 +109,15 @@ func (c Config) ModelFor(names ...string) LLM {
 func (o ModelOverride) over(llm LLM) LLM {
 	if o.Provider != "" && o.Provider != llm.Provider {
 		llm.Provider, llm.Model, llm.BaseURL, llm.APIKey, llm.APIKeyFile = o.Provider, "", "", "", ""
-		llm.API, llm.Script, llm.Prices = "", "", Prices{}
+		llm.API, llm.Script, llm.Prices, llm.Cloud = "", "", Prices{}, Cloud{}
 	}
 	if o.BaseURL != "" && o.BaseURL != llm.BaseURL {
-		llm.BaseURL, llm.APIKey, llm.APIKeyFile = o.BaseURL, "", ""
+		llm.BaseURL, llm.APIKey, llm.APIKeyFile, llm.Credentials, llm.CredentialsFile = o.BaseURL, "", "", "", ""
 	}
 	if o.Model != "" && o.Model != llm.Model {
-		llm.Model, llm.Prices = o.Model, Prices{}
+		llm.Model, llm.Prices, llm.Deployment = o.Model, Prices{}, ""
 	}
+	llm.Cloud = o.Cloud.over(llm.Cloud)
 	if o.API != "" {
 		llm.API = o.API
 	}

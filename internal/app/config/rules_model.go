@@ -11,6 +11,9 @@ import (
 // checkModels checks the model, and what the overrides make of it.
 func (l *loader) checkModels() {
 	l.checkModel(l.schema.sections["llm"], l.config.ModelFor())
+	if l.config.LLM.Fallback != (ModelOverride{}) {
+		l.checkFallback(l.schema.sections["llm.fallback"])
+	}
 	overrides, roles := l.schema.sections["llm_overrides"], l.schema.sections["roles"]
 	for _, name := range slices.Sorted(maps.Keys(l.config.LLMOverrides)) {
 		if l.checkOverrideName(overrides.entrySection(name)) {
@@ -29,12 +32,15 @@ func (l *loader) checkModel(at *section, llm LLM) {
 	own := func(name string) string { return join(at.path, name) }
 	known := llm.Provider != "" && llm.Provider != "script"
 	l.checkOnlyFor(own("script"), "script", llm.Script, llm.Provider)
-	l.checkOnlyFor(own("api"), "openai", llm.API, llm.Provider)
+	if llm.Provider != "azure" {
+		l.checkOnlyFor(own("api"), "openai", llm.API, llm.Provider)
+	}
+	l.checkCloud(at, llm)
 	if l.anySet(own("provider"), own("model")) {
 		paths := []string{own("provider"), own("model"), "llm.provider", "llm.model"}
 		switch {
 		case llm.Provider == "" && llm.Model != "" && (at.path == "llm" || l.config.LLM.Model == ""):
-			l.conflict(complain("set it to anthropic, openai, gemini or script", "a model is named, but no provider"), paths...)
+			l.conflict(complain("set it to anthropic, openai, gemini, azure, bedrock, vertex or script", "a model is named, but no provider"), paths...)
 		case known && llm.Model == "":
 			l.conflict(complain("name the model", "%s needs the name of a model", llm.Provider), paths...)
 		}
@@ -49,12 +55,22 @@ func (l *loader) checkModel(at *section, llm LLM) {
 	l.checkKnown(at, llm)
 }
 
+// checkFallback checks the second model, which has to be another one.
+func (l *loader) checkFallback(at *section) {
+	second := l.config.fallback()
+	if second.Place() == l.config.LLM.Place() {
+		l.conflict(complain("name another model, or another provider or base_url", "the fallback is the model itself"), join(at.path, "model"), join(at.path, "provider"), at.path)
+		return
+	}
+	l.checkModel(at, second)
+}
+
 // checkProvider checks that there is what the provider needs besides a model.
 func (l *loader) checkProvider(at *section, llm LLM) {
 	switch {
 	case llm.Provider == "script" && llm.Script == "":
 		l.conflict(complain("name its file", "the scripted model needs a script"), join(at.path, "script"), join(at.path, "provider"))
-	case llm.Provider != "" && llm.Provider != "script" && llm.BaseURL == "" && llm.APIKey == "":
+	case llm.Provider != "" && llm.Provider != "script" && !llm.isCloud() && llm.BaseURL == "" && llm.APIKey == "":
 		secret, _ := at.find("api_key")
 		l.missingSecret(secret.key, llm.Provider+" needs a key, and there is none", llm.KeyVariables()[1:]...)
 	}

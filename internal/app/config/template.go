@@ -122,7 +122,7 @@ func (t *template) key(k *key, indent string) {
 	}
 	value := yamlValue(k)
 	switch {
-	case k.example != "" && k.usual: // only in an example as a whole
+	case k.example != "" && k.usual && k.in.inEntry: // only in an example as a whole
 		value = k.example
 	case k.example != "":
 		about += " For example: " + k.example

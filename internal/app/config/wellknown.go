@@ -26,6 +26,7 @@ var providerKeys = map[string]wellKnown{
 	"anthropic": {names: []string{"ANTHROPIC_API_KEY"}, host: "api.anthropic.com"},
 	"openai":    {names: []string{"OPENAI_API_KEY"}, host: "api.openai.com"},
 	"gemini":    {names: []string{"GOOGLE_API_KEY", "GEMINI_API_KEY"}, host: "generativelanguage.googleapis.com"},
+	"bedrock":   {names: []string{"AWS_BEARER_TOKEN_BEDROCK"}, host: "amazonaws.com"}, // never at a base_url
 }
 
 // forgeTokens are the tokens of forges. The order of GitHub's is that of gh, which
@@ -140,6 +141,7 @@ func (l *loader) takeKeys(environ []string) {
 // noteOverrides says of the overrides that lead to a provider where their key
 // comes from.
 func (l *loader) noteOverrides(provider string, at Origin) {
+	l.noteFallback(provider, at)
 	for _, part := range []string{"llm_overrides", "roles"} {
 		all := l.schema.sections[part]
 		for _, name := range all.entryNames(&l.config) {
@@ -155,9 +157,20 @@ func (l *loader) noteOverrides(provider string, at Origin) {
 	}
 }
 
+// noteFallback says the same of the fallback.
+func (l *loader) noteFallback(provider string, at Origin) {
+	own := l.schema.byPath["llm.fallback.api_key"]
+	if l.config.LLM.Fallback == (ModelOverride{}) || l.isGiven(own) {
+		return
+	}
+	if second := l.config.fallback(); second.Provider == provider && second.APIKey == l.config.VendorKeys[provider] {
+		l.report.origins[own.path] = at
+	}
+}
+
 // providers lists the providers that the configuration names.
 func (c Config) providers() []string {
-	all := []string{c.LLM.Provider}
+	all := []string{c.LLM.Provider, c.LLM.Fallback.Provider}
 	for _, override := range c.LLMOverrides {
 		all = append(all, override.Provider)
 	}
@@ -170,7 +183,8 @@ func (c Config) providers() []string {
 // withVendorKey gives a model that has no key that of its provider, if it is asked
 // at the provider's own address.
 func (c Config) withVendorKey(llm LLM) LLM {
-	if llm.APIKey == "" && llm.APIKeyFile == "" && providerKeys[llm.Provider].servesModel(llm.BaseURL) {
+	llm.Variables = c.CloudVariables
+	if llm.APIKey == "" && llm.APIKeyFile == "" && (llm.Credentials == "" || llm.Credentials == "key") && providerKeys[llm.Provider].servesModel(llm.BaseURL) {
 		llm.APIKey = c.VendorKeys[llm.Provider]
 	}
 	return llm
@@ -237,7 +251,7 @@ func tokenVariables(forge task.Forge, address string) []string {
 func wellKnownNote(k *key) string {
 	if k.name == "api_key" {
 		return " Without it, the variable of the provider's own programs counts, at the provider's own address only: " +
-			"ANTHROPIC_API_KEY, OPENAI_API_KEY, or GOOGLE_API_KEY and then GEMINI_API_KEY."
+			"ANTHROPIC_API_KEY, OPENAI_API_KEY, AWS_BEARER_TOKEN_BEDROCK, or GOOGLE_API_KEY and then GEMINI_API_KEY."
 	}
 	for forge, known := range forgeTokens {
 		if k.path != join(string(forge), "token") {

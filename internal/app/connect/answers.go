@@ -1,7 +1,9 @@
 package connect
 
 import (
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,6 +47,16 @@ type Model struct {
 	BaseURL  string
 	Script   string // of the scripted model
 	Key      Secret
+	Cloud    config.Cloud // of a model in a cloud
+}
+
+// cloudKeys are the keys of the file that say where a model of a cloud is, and how it is told who
+// asks.
+func (m Model) cloudKeys() map[string]string {
+	return map[string]string{
+		"llm.region": m.Cloud.Region, "llm.project": m.Cloud.Project, "llm.deployment": m.Cloud.Deployment, "llm.api_version": m.Cloud.APIVersion,
+		"llm.credentials": m.Cloud.Credentials, "llm.credentials_file": m.Cloud.CredentialsFile, "llm.profile": m.Cloud.Profile,
+	}
 }
 
 // Secret is a secret and where it is: one that the configuration has already, or that is in a
@@ -80,6 +92,9 @@ func (a Answers) settings(loaded config.Config) map[string]string {
 	put("llm.model", a.Model.Name)
 	put("llm.base_url", a.Model.BaseURL)
 	put("llm.script", a.Model.Script)
+	for key, value := range a.Model.cloudKeys() {
+		put(key, value)
+	}
 	section := string(a.Forge)
 	switch a.Forge {
 	case task.GitHub, task.Gitea:
@@ -125,6 +140,9 @@ func (a Answers) obsolete(set map[string]string) []string {
 		without("llm.model", a.Model.Name == "")
 		without("llm.base_url", true)
 		without("llm.script", true)
+		for _, key := range slices.Sorted(maps.Keys(a.Model.cloudKeys())) {
+			without(key, true)
+		}
 	}
 	return keys
 }

@@ -21,17 +21,20 @@ type sending struct {
 // that the programs of a provider have go to the provider alone, whatever is configured.
 func sendings(c config.Config) map[sending]string {
 	all := map[sending]string{}
-	add := func(names ...string) {
-		llm := c.ModelFor(names...)
+	addModel := func(llm config.LLM, what string) {
 		if llm.APIKey == "" || llm.Provider == "" || llm.Provider == "script" || llm.APIKey == c.VendorKeys[llm.Provider] {
 			return
 		}
 		one := sending{llm.APIKey, strings.TrimSpace(llm.Provider + " " + strings.TrimSuffix(llm.BaseURL, "/"))}
 		if _, known := all[one]; !known {
-			all[one] = strings.Join(names, " and ")
+			all[one] = what
 		}
 	}
+	add := func(names ...string) { addModel(c.ModelFor(names...), strings.Join(names, " and ")) }
 	add()
+	if second, configured := c.FallbackFor(); configured {
+		addModel(second, "llm.fallback")
+	}
 	names := slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(c.LLMOverrides)), slices.Collect(maps.Keys(c.Roles)))))
 	for _, name := range slices.Compact(names) {
 		add(name)

@@ -15,8 +15,8 @@ import (
 	"github.com/toryo-dev/toryo/internal/web"
 )
 
-// providers are those whose models can be connected on the page. The scripted model is for
-// tests, and is shown where it is configured.
+// providers are those whose models can be connected on the page. The scripted model, which is for
+// tests, and the models of clouds, which need more than a key, are shown where they are configured.
 var providers = []string{"anthropic", "openai", "gemini"}
 
 const script = "script"
@@ -25,9 +25,9 @@ const script = "script"
 func (p *Page) modelCards(now present) []web.ModelConnection {
 	inUse := p.modelsInUse(now)
 	var all []web.ModelConnection
-	for _, provider := range append(slices.Clone(providers), script) {
-		one := web.ModelConnection{Provider: provider, Running: inUse, Models: uses(now.Config, provider)}
-		if one.Connected = len(one.Models) > 0; !one.Connected && provider == script {
+	for _, provider := range slices.Concat(providers, config.CloudProviders, []string{script}) {
+		one := web.ModelConnection{Provider: provider, Fixed: !slices.Contains(providers, provider), Running: inUse, Models: uses(now.Config, provider)}
+		if one.Connected = len(one.Models) > 0; !one.Connected && one.Fixed {
 			continue
 		}
 		own := config.LLM{Provider: provider}
@@ -156,6 +156,7 @@ func (p *Page) ConnectModel(ctx context.Context, form web.ModelForm) error {
 		llm = now.LLM // with its limits
 	}
 	llm.Provider, llm.Model, llm.BaseURL, llm.Script, llm.APIKey = form.Provider, form.Model, form.BaseURL, "", key.Value
+	llm.Cloud = config.Cloud{}
 	check := p.try(ctx, llm, p.cleaner(now.Config, key.Value))
 	if !check.OK {
 		return p.shown(ctx, task.Errorf(task.Invalid, "the model does not work: %s", check.Said).WithHint("%s", check.Hint), clean)

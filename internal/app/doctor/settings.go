@@ -42,22 +42,33 @@ func Configuration(file string, report config.Report) Finding {
 // Model says whether a model is configured, with a key if its provider wants one.
 // Ask really asks it and says how that went; without it the model is not tried.
 func Model(ctx context.Context, llm config.LLM, ask func(context.Context) (string, error)) Finding {
+	return modelNamed(ctx, "model", llm, ask)
+}
+
+// Fallback says the same of the second model.
+func Fallback(ctx context.Context, llm config.LLM, ask func(context.Context) (string, error)) Finding {
+	finding := modelNamed(ctx, "fallback", llm, ask)
+	finding.Command = "" // toryo init sets the first
+	return finding
+}
+
+func modelNamed(ctx context.Context, name string, llm config.LLM, ask func(context.Context) (string, error)) Finding {
 	named := strings.TrimSpace(llm.Provider + " " + llm.Model)
 	switch lacks := llm.Lacking(); {
 	case llm.Provider == "":
-		return Finding{Name: "model", Status: Warning, Found: "none is configured", Hint: HintForModel(llm), Command: setUp}
+		return Finding{Name: name, Status: Warning, Found: "none is configured", Hint: HintForModel(llm), Command: setUp}
 	case lacks != "":
-		return Finding{Name: "model", Status: Warning, Found: named + ", but " + lacks, Hint: HintForModel(llm), Command: setUp}
+		return Finding{Name: name, Status: Warning, Found: named + ", but " + lacks, Hint: HintForModel(llm), Command: setUp}
 	case ask == nil:
-		return Finding{Name: "model", Status: OK, Found: named + " (not tried: toryo doctor --online asks it)"}
+		return Finding{Name: name, Status: OK, Found: named + " (not tried: toryo doctor --online asks it)"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, modelTimeout)
 	defer cancel()
 	found, err := ask(ctx)
 	if err == nil {
-		return Finding{Name: "model", Status: OK, Found: named + " " + found}
+		return Finding{Name: name, Status: OK, Found: named + " " + found}
 	}
-	finding := Finding{Name: "model", Status: Missing, Found: err.Error(), Hint: "see llm in toryo.yaml", Command: setUp}
+	finding := Finding{Name: name, Status: Missing, Found: err.Error(), Hint: "see llm in toryo.yaml", Command: setUp}
 	if coded, isCoded := task.AsError(err); isCoded && coded.Hint != "" {
 		finding.Found, finding.Hint = coded.Message, coded.Hint
 	}
@@ -74,6 +85,8 @@ func HintForModel(llm config.LLM) string {
 		return "set llm.script in toryo.yaml to the path of the script"
 	case llm.Model == "":
 		return "set llm.model in toryo.yaml"
+	case llm.HintForCloud() != "":
+		return llm.HintForCloud()
 	}
 	return "put the key into " + key + ", or into a file that llm.api_key_file in toryo.yaml names"
 }

@@ -34,6 +34,7 @@ type modelInUse struct {
 	config.LLM
 
 	general bool // tasks without a model of their role use it
+	covered bool // a fallback answers while it is down or out of quota
 }
 
 func newCheckup(c config.Config, engine sandbox.Engine, owner string, folders []string, log *slog.Logger) checkup {
@@ -58,16 +59,19 @@ func modelsInUse(c config.Config) []modelInUse {
 	if onlyPrograms(c) {
 		return nil
 	}
-	type identity struct{ provider, model, address, key string }
+	type identity struct{ place, key string }
 	known := map[identity]bool{}
 	var models []modelInUse
-	add := func(general bool, names ...string) {
-		model := c.ModelFor(names...)
-		is := identity{model.Provider, model.Model, model.BaseURL, model.APIKey.Reveal()}
+	addModel := func(model modelInUse) {
+		is := identity{model.Place(), model.APIKey.Reveal()}
 		if model.Provider != "script" && model.Lacking() == "" && !known[is] {
 			known[is] = true
-			models = append(models, modelInUse{model, general})
+			models = append(models, model)
 		}
+	}
+	add := func(general bool, names ...string) {
+		second, covered := c.FallbackFor(names...)
+		addModel(modelInUse{c.ModelFor(names...), general, covered && second.Lacking() == ""})
 	}
 	for _, role := range append([]string{""}, slices.Sorted(maps.Keys(c.Roles))...) { // the general ones first
 		for _, phase := range task.Phases {
@@ -77,6 +81,9 @@ func modelsInUse(c config.Config) []modelInUse {
 			add(true, config.SummaryModel)
 		}
 		add(false, role, config.ReviewModel)
+	}
+	if second, configured := c.FallbackFor(); configured {
+		addModel(modelInUse{LLM: second})
 	}
 	return models
 }
@@ -98,8 +105,10 @@ func (c checkup) check(ctx context.Context, doubt *agent.UnableError) error {
 		err := ask(ctx, model.LLM)
 		unable := agent.UnableOf(err)
 		switch {
+		case model.covered && llm.KindOf(err).TakesOver():
+			c.log.WarnContext(ctx, "the model is out; the fallback answers", "model", model.Model, "error", err)
 		case unable != nil && doubt == nil && !model.general:
-			c.log.WarnContext(ctx, "the model of a role or of reviews does not work; tasks that need it will fail",
+			c.log.WarnContext(ctx, "the model of a role, of reviews or the fallback does not work; tasks that need it will fail",
 				"model", model.Model, "reason", unable.Reason, "error", unable)
 		case unable != nil:
 			return fmt.Errorf("check the model %s: %w", model.Model, &agent.UnableError{

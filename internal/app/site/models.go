@@ -1,14 +1,18 @@
 package site
 
 import (
+	"cmp"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/doctor"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/anthropic"
 	"github.com/toryo-dev/toryo/internal/llm/catalog"
+	"github.com/toryo-dev/toryo/internal/llm/cloud"
 	"github.com/toryo-dev/toryo/internal/llm/gemini"
 	"github.com/toryo-dev/toryo/internal/llm/openai"
 	"github.com/toryo-dev/toryo/internal/llm/script"
@@ -33,18 +37,48 @@ func NewModels(c config.Config, ledger llm.Ledger, log *slog.Logger) (*Models, e
 	return &Models{config: c, redactor: redactor, ledger: ledger, log: log}, nil
 }
 
+// outages are the models that are out, for all that this process does.
+var outages llm.Outages
+
 // Model is the model for what the names say, as in [config.Config.ModelFor], with
-// everything that a call to it passes through.
+// everything that a call to it passes through, and with the fallback that is configured.
 func (m *Models) Model(account llm.Account, names ...string) (llm.Model, error) {
 	chosen := m.config.ModelFor(names...)
+	first, err := m.wrapped(account, chosen, chosen.Retries)
+	if err != nil {
+		return nil, err
+	}
+	other, configured := m.config.FallbackFor(names...)
+	if !configured {
+		return first, nil
+	}
+	if lacks := other.Lacking(); lacks != "" { // the first may do without it
+		m.log.Warn("the fallback cannot be asked", "provider", other.Provider, "model", other.Model, "lacks", lacks)
+		return first, nil
+	}
+	second, err := m.wrapped(account, other, other.Retries)
+	if err != nil {
+		return nil, fmt.Errorf("llm.fallback: %w", err)
+	}
+	probe, err := m.wrapped(account, chosen, 0)
+	if err != nil {
+		return nil, err
+	}
+	return llm.WithFallback(llm.Fallback{
+		First: first, Probe: probe, Second: second, Server: chosen.Place(), Outages: &outages, Logger: m.log,
+	}), nil
+}
+
+// wrapped is a model with its own layers: its key, its prices and its budget.
+func (m *Models) wrapped(account llm.Account, chosen config.LLM, retries int) (llm.Model, error) {
 	adapter, err := Connect(chosen)
 	if err != nil {
 		return nil, err
 	}
 	return llm.Wrap(adapter, llm.Layers{
-		Retry:     llm.RetryPolicy{Tries: uint(chosen.Retries) + 1},
+		Retry:     llm.RetryPolicy{Tries: uint(retries) + 1},
 		TextCalls: !chosen.FunctionCalling,
-		NoKey:     chosen.APIKey == "" && chosen.Provider != "script",
+		NoKey:     chosen.APIKey == "" && chosen.Provider != "script" && chosen.Credentials == "",
 		Ledger:    m.ledger,
 		Account:   account,
 		Redactor:  m.redactor,
@@ -70,17 +104,16 @@ func connectThrough(chosen config.LLM, through http.RoundTripper) (llm.Model, er
 	if known, ok := catalog.Find(chosen.Model); ok && known.FixedTemperature {
 		endpoint.Temperature = nil
 	}
+	if place, is := placeOf(chosen); is {
+		return connectCloud(chosen, place, endpoint)
+	}
 	switch chosen.Provider {
 	case "anthropic":
 		return anthropic.New(endpoint), nil
 	case "openai":
 		return openai.New(endpoint, openai.API(chosen.API))
 	case "gemini":
-		model, err := gemini.New(endpoint)
-		if err != nil {
-			return nil, err
-		}
-		return model, nil
+		return newGemini(endpoint)
 	case "script":
 		loaded, err := script.Load(chosen.Script)
 		if err != nil {
@@ -88,7 +121,54 @@ func connectThrough(chosen config.LLM, through http.RoundTripper) (llm.Model, er
 		}
 		return script.NewModel(loaded, endpoint), nil
 	}
-	return nil, task.Errorf(task.BadConfig, "there is no provider %q", chosen.Provider).WithHint("set llm.provider to anthropic, openai, gemini or script")
+	return nil, task.Errorf(task.BadConfig, "there is no provider %q", chosen.Provider).WithHint("set llm.provider to anthropic, openai, gemini, azure, bedrock, vertex or script")
+}
+
+// newGemini is [gemini.New] as a model, which is nil with an error.
+func newGemini(endpoint llm.Endpoint) (llm.Model, error) {
+	model, err := gemini.New(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	return model, nil
+}
+
+// placeOf is where a model of a cloud is, and whether it is one. Tokens are asked for at addresses of
+// the clouds, which nobody gives on a page: a transport that holds off a machine's metadata is not
+// for them.
+func placeOf(chosen config.LLM) (cloud.Place, bool) {
+	return cloud.Place{
+		Region: chosen.Region, Project: chosen.Project, Deployment: chosen.Deployment, APIVersion: chosen.APIVersion,
+		Credentials: chosen.Credentials, CredentialsFile: chosen.CredentialsFile, Profile: chosen.Profile,
+		Variable: chosen.Variable,
+	}, slices.Contains(config.CloudProviders, chosen.Provider)
+}
+
+// connectCloud makes the adapter of a model's vendor reach it in a cloud.
+func connectCloud(chosen config.LLM, place cloud.Place, endpoint llm.Endpoint) (model llm.Model, err error) {
+	switch chosen.Provider {
+	case "azure":
+		if endpoint, err = cloud.Azure(place, endpoint); err == nil {
+			model, err = openai.New(endpoint, openai.API(cmp.Or(chosen.API, string(openai.Chat))))
+		}
+	case "bedrock":
+		if endpoint, err = cloud.Bedrock(place, endpoint); err == nil {
+			model = anthropic.New(endpoint)
+		}
+	case "vertex":
+		endpoint, err = cloud.Vertex(place, endpoint)
+		switch {
+		case err != nil:
+		case cloud.IsAnthropic(endpoint.Model):
+			model = anthropic.New(endpoint)
+		default:
+			model, err = newGemini(endpoint)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cloud.Named(chosen.Provider, model), nil
 }
 
 // pricesOf has the prices of long requests too where those of the vendor are used.

@@ -2,6 +2,7 @@ package llmtest
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -19,6 +20,7 @@ type Features struct {
 	RawArguments bool // can carry arguments that are not JSON from the model
 	ErrorFlag    bool // has a field that marks a result as an error
 	Network      bool // is reached over HTTP
+	Vendor       bool // is told neither run nor phase
 
 	Reasoning []Asked  // how reasoning is asked for
 	Thoughts  Thoughts // what of it comes back
@@ -38,10 +40,15 @@ const (
 // OverHTTP is the subject for an adapter: it serves the script on loopback and
 // connects the adapter to it, with path added to the server's address.
 func OverHTTP(connect func(endpoint llm.Endpoint) (llm.Model, error), path string) Subject {
+	return OverHTTPBehind(connect, path, func(_ testing.TB, next http.Handler) http.Handler { return next })
+}
+
+// OverHTTPBehind is OverHTTP with something before the server, which looks at each request.
+func OverHTTPBehind(connect func(endpoint llm.Endpoint) (llm.Model, error), path string, before func(testing.TB, http.Handler) http.Handler) Subject {
 	return func(t testing.TB, s *script.Script, endpoint llm.Endpoint) (llm.Model, *script.Player) {
 		t.Helper()
 		server := script.NewServer(s)
-		listening := httptest.NewServer(server)
+		listening := httptest.NewServer(before(t, server))
 		t.Cleanup(listening.Close)
 		endpoint.BaseURL = listening.URL + path
 		endpoint.Key = "key-of-the-test"
@@ -94,6 +101,9 @@ func Run(t *testing.T, subject Subject, features Features) {
 		tests["ReasoningOfOthers"] = s.reasoningOfOthers
 		tests["ReasoningAfterChange"] = s.reasoningAfterChange
 		tests["ReasoningInterrupted"] = s.reasoningInterrupted
+	}
+	if features.Vendor {
+		delete(tests, "RunsAndPhases")
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -47,14 +48,19 @@ func (a *answer) parts() []llm.Part {
 }
 
 // callAt returns the call to which a piece belongs. Some servers give every call
-// the index 0, so that another ID begins another call.
-func (a *answer) callAt(index int64, id string) (found *call, isNew bool) {
+// the index 0, so that another ID begins another call. Some give no IDs either: then a name
+// begins another call, if the one before is complete.
+func (a *answer) callAt(piece chatCall) (found *call, isNew bool) {
 	for _, v := range slices.Backward(a.calls) {
-		if v.index == index && (id == "" || v.ID == "" || v.ID == id) {
-			return v, false
+		if v.index != piece.Index || piece.ID != "" && v.ID != "" && v.ID != piece.ID {
+			continue
 		}
+		if piece.ID == "" && v.ID == "" && piece.Function.Name != "" && json.Valid([]byte(v.Arguments)) {
+			break
+		}
+		return v, false
 	}
-	found = &call{index: index}
+	found = &call{index: piece.Index}
 	a.calls = append(a.calls, found)
 	return found, true
 }

@@ -2,12 +2,20 @@ package openai
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync/atomic"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 )
 
 // chatModel speaks Chat Completions.
-type chatModel struct{ connection }
+type chatModel struct {
+	connection
+	// completion says that the server has refused max_tokens and wants max_completion_tokens.
+	completion atomic.Bool
+}
 
 var _ llm.Model = (*chatModel)(nil)
 
@@ -23,8 +31,12 @@ func (m *chatModel) Chat(ctx context.Context, request llm.Request, sink llm.Sink
 		answer.takeChunk(chunk, sink)
 		return nil
 	})
+	if whole, ok := wholeAnswer(err); ok {
+		answer.takeChunk(whole, sink)
+		err = nil
+	}
 	if err != nil {
-		return llm.Response{}, m.failure(ctx, exchange, answer, err)
+		return llm.Response{}, m.withOtherLimit(m.failure(ctx, exchange, answer, err))
 	}
 	thinking, text := answer.tags.rest()
 	answer.takeText(thinking, text, sink)
@@ -35,10 +47,34 @@ func (m *chatModel) Chat(ctx context.Context, request llm.Request, sink llm.Sink
 	return m.response(answer, exchange)
 }
 
+// wholeAnswer finds an answer in one piece where a stream was asked for: some servers do not stream,
+// or not with tools.
+func wholeAnswer(err error) (chatChunk, bool) {
+	unreadable, ok := errors.AsType[*llm.UnreadableError](err)
+	if !ok {
+		return chatChunk{}, false
+	}
+	var whole chatChunk
+	if json.Unmarshal([]byte(unreadable.Text), &whole) != nil || len(whole.Choices) == 0 || whole.Choices[0].Message == nil {
+		return chatChunk{}, false
+	}
+	return whole, true
+}
+
+// withOtherLimit has the next try name the limit of the answer by its newer name, if that is what a
+// server wants: gateways pass on what a model behind them says.
+func (m *chatModel) withOtherLimit(err error) error {
+	if failed, ok := errors.AsType[*llm.Error](err); ok && failed.Kind == llm.BadRequest &&
+		strings.Contains(failed.Detail, "max_completion_tokens") && m.completion.CompareAndSwap(false, true) {
+		failed.Kind = llm.ServerFault
+	}
+	return err
+}
+
 func (m *chatModel) params(request llm.Request) chatRequest {
 	params := chatRequest{Model: m.endpoint.Model, Stream: true, Temperature: m.endpoint.Temperature, PromptCacheKey: m.cacheKey(request)}
 	params.StreamOptions.IncludeUsage = true
-	if m.endpoint.BaseURL == "" {
+	if m.endpoint.Vendor() || m.completion.Load() {
 		params.MaxCompletionTokens = m.endpoint.Limit(request)
 	} else {
 		params.MaxTokens = m.endpoint.Limit(request) // what compatible servers know
@@ -153,6 +189,9 @@ func (a *answer) takeChunk(chunk chatChunk, sink llm.Sink) {
 		a.usage = usage.usage()
 	}
 	for _, choice := range chunk.Choices {
+		if choice.Message != nil {
+			choice.Delta = *choice.Message
+		}
 		a.takeDelta(choice.Delta, sink)
 		if choice.FinishReason != "" {
 			a.finish(choice.FinishReason)
@@ -173,7 +212,7 @@ func (a *answer) takeDelta(delta chatDelta, sink llm.Sink) {
 	a.takeText(thinking, text, sink)
 	a.refusal += delta.Refusal
 	for _, piece := range delta.ToolCalls {
-		c, isNew := a.callAt(piece.Index, piece.ID)
+		c, isNew := a.callAt(piece)
 		if piece.ID != "" {
 			c.ID = piece.ID
 		}

@@ -63,8 +63,9 @@ type chatTool struct {
 type chatChunk struct {
 	Model   string `json:"model"`
 	Choices []struct {
-		Delta        chatDelta `json:"delta"`
-		FinishReason string    `json:"finish_reason"`
+		Delta        chatDelta  `json:"delta"`
+		Message      *chatDelta `json:"message"` // of servers that do not stream
+		FinishReason string     `json:"finish_reason"`
 	} `json:"choices"`
 	Usage *chatUsage `json:"usage"`
 }

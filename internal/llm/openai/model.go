@@ -38,7 +38,7 @@ func New(endpoint llm.Endpoint, api API) (llm.Model, error) {
 	c := connection{endpoint: endpoint, client: endpoint.HTTPClient()}
 	switch api {
 	case Chat:
-		return &chatModel{c}, nil
+		return &chatModel{connection: c}, nil
 	case Responses:
 		return &responsesModel{c}, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -31,13 +32,21 @@ func (m *responsesModel) Chat(ctx context.Context, request llm.Request, sink llm
 		return llm.Response{}, llm.WithUsage(llm.StatusError(provider, status, header, failed.code, failed.message, err), answer.usage)
 	}
 	if err != nil {
-		return llm.Response{}, m.failure(ctx, exchange, answer, err)
+		return llm.Response{}, m.withHint(m.failure(ctx, exchange, answer, err))
 	}
 	if !answer.ended {
 		answer.begun = true
 		return llm.Response{}, m.failure(ctx, exchange, answer, errEndedEarly)
 	}
 	return m.response(answer, exchange)
+}
+
+// withHint says what to do about a server that does not have this API.
+func (m *responsesModel) withHint(err error) error {
+	if failed, ok := errors.AsType[*llm.Error](err); ok && failed.Status == http.StatusNotFound && m.endpoint.BaseURL != "" {
+		failed.Hint = "set llm.api: chat if the server has no responses; else check llm.model and llm.base_url"
+	}
+	return err
 }
 
 func (m *responsesModel) params(request llm.Request) responsesRequest {

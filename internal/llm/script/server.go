@@ -36,6 +36,7 @@ func NewServer(script *Script) *Server {
 	s.mux.HandleFunc("POST /v1/responses", s.chat(responsesWire{}))
 	s.mux.HandleFunc("GET /v1/models", s.models)
 	s.mux.HandleFunc("POST /v1beta/models/{call}", s.gemini)
+	s.serveClouds()
 	return s
 }
 
@@ -154,7 +155,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, format wire, str
 }
 
 func hasKey(r *http.Request) bool {
-	return r.Header.Get("Authorization") != "" || r.Header.Get("X-Api-Key") != "" || r.Header.Get("X-Goog-Api-Key") != ""
+	return r.Header.Get("Authorization") != "" || r.Header.Get("X-Api-Key") != "" || r.Header.Get("X-Goog-Api-Key") != "" || r.Header.Get("Api-Key") != ""
 }
 
 func (s *Server) read(w http.ResponseWriter, r *http.Request, format wire) (asked, []byte, error) {
@@ -176,6 +177,9 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, format wire) (aske
 
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, format wire, answer played, ask asked) {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	if other, is := format.(interface{ contentType() string }); is {
+		w.Header().Set("Content-Type", other.contentType())
+	}
 	w.Header().Set("Cache-Control", "no-cache")
 	flush := http.NewResponseController(w)
 	out := format.open(w, s.script.Model, answer, ask)

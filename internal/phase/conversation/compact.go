@@ -60,6 +60,13 @@ func (c *Conversation) Due() bool {
 	return tokens > c.limit() && (tokens > c.quiet || tokens > c.room())
 }
 
+// Fit has the conversation keep to the context of another model from now on.
+func (c *Conversation) Fit(model llm.Info) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.options.ContextLength, c.options.Answer, c.quiet = model.ContextLength, model.MaxTokens, 0
+}
+
 // room is what the model takes at most.
 func (c *Conversation) room() int64 { return c.options.ContextLength - c.options.Answer }
 

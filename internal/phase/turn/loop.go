@@ -88,7 +88,7 @@ type Outcome struct {
 // checkpoint, and of the context.
 func Run(ctx context.Context, options Options) (Outcome, error) {
 	options.Limits = options.Limits.orDefaults()
-	l := &loop{Options: options, repeats: newRepeats(options.Limits), used: map[string]bool{}}
+	l := &loop{Options: options, repeats: newRepeats(options.Limits), used: map[string]bool{}, fits: options.Model.Info()}
 	for _, message := range options.Conversation.Request().Messages {
 		for _, call := range message.Calls() {
 			l.used[call.ID] = true
@@ -111,6 +111,19 @@ type loop struct {
 	used    map[string]bool // IDs of calls
 	empty   int             // answers in a row
 	idle    int             // answers without calls in a row
+	fits    llm.Info        // the model that the conversation is kept small for
+}
+
+// fit follows a change of the model that answers, which may take less than the one before,
+// and reports whether there was one.
+func (l *loop) fit() bool {
+	now := l.Model.Info()
+	if now.ContextLength == l.fits.ContextLength && now.MaxTokens == l.fits.MaxTokens {
+		return false
+	}
+	l.fits = now
+	l.Conversation.Fit(now)
+	return true
 }
 
 // end notes why the phase is over.
@@ -130,6 +143,7 @@ func (l *loop) turn(ctx context.Context) (ended bool, err error) {
 	if err := l.checkpoint(ctx, BeforeTurn); err != nil {
 		return true, err
 	}
+	l.fit()
 	if err := l.compact(ctx); err != nil {
 		if task.CodeOf(err) == task.TooLarge {
 			return l.end(task.ReasonContextExceeded)
@@ -144,6 +158,9 @@ func (l *loop) turn(ctx context.Context) (ended bool, err error) {
 		l.outcome.Text = err.Error()
 		return l.end(task.ReasonModelRefused)
 	case llm.TooLong:
+		if l.fit() { // the fallback was asked: what it takes decides
+			return false, nil
+		}
 		l.outcome.Text = err.Error()
 		return l.end(task.ReasonContextExceeded)
 	}

@@ -1,0 +1,257 @@
+package llm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Fallback is two models, of which the second answers while the first is down or out of
+// quota. Each has its own layers (see [Wrap]): a call is paid for at the prices of the model
+// that gets it, with that model's key.
+type Fallback struct {
+	First  Model
+	Probe  Model // First without retries: it is asked when its pause is over
+	Second Model
+	// Server names the first model together with its server. All that have the same Outages
+	// and Server know of an outage.
+	Server  string
+	Outages *Outages
+	Now     func() time.Time
+	Logger  *slog.Logger
+}
+
+// Standin says that another model answered than the one that was asked.
+type Standin struct {
+	Instead string    `json:"instead"` // provider and name of the model that was asked
+	Model   string    `json:"model"`   // provider and name of the one that answered
+	Reason  string    `json:"reason"`  // why the first could not be used when that began
+	Since   time.Time `json:"since"`
+}
+
+// The pause after which a model that is out is asked again. It doubles each time.
+const (
+	firstPause   = 5 * time.Minute
+	longestPause = time.Hour
+)
+
+// takesOver are the kinds of error of the first model for which the second is asked, once the
+// retries are used up. A refused key or request is not among them: it is a mistake of the
+// configuration or of this program, which people have to see.
+var takesOver = map[Kind]bool{
+	RateLimited: true, Overloaded: true, ServerFault: true, CutStream: true, TimedOut: true, Unreachable: true, QuotaUsedUp: true,
+}
+
+// TakesOver reports whether a fallback is asked after this kind of error.
+func (k Kind) TakesOver() bool { return takesOver[k] }
+
+// WithFallback returns a model that asks the second model while the first is out. The first is
+// asked again after five minutes, then after ten, and so on up to an hour; one call at a time
+// finds out whether it is back, without retries, and the others do not wait for that.
+func WithFallback(f Fallback) Model {
+	if f.Logger == nil {
+		f.Logger = slog.New(slog.DiscardHandler)
+	}
+	if f.Now == nil {
+		f.Now = time.Now
+	}
+	return &fallback{f}
+}
+
+type fallback struct{ Fallback }
+
+// Info implements [Model]: it is about the model that the next call goes to.
+func (f *fallback) Info() Info {
+	if f.Outages.isOut(f.Server, f.Now()) {
+		return f.Second.Info()
+	}
+	return f.First.Info()
+}
+
+// CountTokens implements [Model].
+func (f *fallback) CountTokens(ctx context.Context, request Request) (int64, error) {
+	if f.Outages.isOut(f.Server, f.Now()) {
+		return f.Second.CountTokens(ctx, request)
+	}
+	return f.First.CountTokens(ctx, request)
+}
+
+// Chat implements [Model].
+func (f *fallback) Chat(ctx context.Context, request Request, sink Sink) (Response, error) {
+	asked := f.First
+	switch f.Outages.admit(f.Server, f.Now()) {
+	case mayNotAsk:
+		return f.second(ctx, request, sink)
+	case mayProbe:
+		asked = f.Probe
+	}
+	shown := false
+	response, err := asked.Chat(ctx, request, func(delta Delta) {
+		shown = !delta.Restart
+		sink.Send(delta)
+	})
+	f.note(ctx, err)
+	if !KindOf(err).TakesOver() || ctx.Err() != nil {
+		return response, err
+	}
+	if shown {
+		sink.Send(Delta{Restart: true})
+	}
+	return f.second(ctx, request, sink)
+}
+
+// note keeps how the first model answered.
+func (f *fallback) note(ctx context.Context, err error) {
+	kind := KindOf(err)
+	switch {
+	case kind.TakesOver() && ctx.Err() == nil:
+		if pause, changed := f.Outages.fail(f.Server, briefly(err), f.Now()); changed {
+			f.Logger.WarnContext(ctx, "the model is out; the fallback answers", "model", nameOf(f.First), "fallback", nameOf(f.Second),
+				"kind", kind, "error", err, "asked_again_in", pause)
+		}
+	case err == nil || kind != "" && kind != BudgetExhausted && kind != CannotCount:
+		if f.Outages.clear(f.Server) { // it answered, if only to refuse
+			f.Logger.InfoContext(ctx, "the model answers again", "model", nameOf(f.First))
+		}
+	default: // it was not asked, or the answer was not waited for
+		f.Outages.release(f.Server)
+	}
+}
+
+// second asks the second model.
+func (f *fallback) second(ctx context.Context, request Request, sink Sink) (Response, error) {
+	info := f.Second.Info()
+	standin := f.Outages.standin(f.Server)
+	standin.Instead, standin.Model = nameOf(f.First), nameOf(f.Second)
+	if request.MaxTokens > info.MaxTokens && info.MaxTokens > 0 {
+		request.MaxTokens = info.MaxTokens
+	}
+	if room := info.ContextLength - cmp.Or(request.MaxTokens, info.MaxTokens); info.ContextLength > 0 && request.InputTokens > room {
+		return Response{}, &Error{
+			Kind: TooLong, Provider: info.Provider, Model: info.Model,
+			Detail: fmt.Sprintf("the conversation has about %d tokens, and the fallback %s takes %d beside its answer; it was asked because %s",
+				request.InputTokens, info.Model, room, standin.Reason),
+		}
+	}
+	response, err := f.Second.Chat(ctx, request, sink)
+	if failed, ok := errors.AsType[*Error](err); ok {
+		told := *failed
+		told.Detail = strings.TrimPrefix(told.Detail+"; ", "; ") + "it was asked as the fallback because " + standin.Reason
+		return response, &told
+	}
+	response.Standin = &standin
+	return response, err
+}
+
+// briefly is an error of a model without the provider's own words: the reason of an outage is
+// shown where others read it.
+func briefly(err error) string {
+	if failed, ok := errors.AsType[*Error](err); ok {
+		return failed.brief(kinds[failed.Kind].words)
+	}
+	return ""
+}
+
+func nameOf(model Model) string {
+	info := model.Info()
+	return strings.TrimSpace(info.Provider + " " + info.Model)
+}
+
+// Outages knows which models are out. The zero value is ready; it is for use by several
+// goroutines.
+type Outages struct {
+	mu       sync.Mutex
+	byServer map[string]*outage
+}
+
+type outage struct {
+	since, until time.Time
+	pause        time.Duration
+	reason       string
+	probed       bool // a call finds out whether the model is back
+}
+
+type admission int
+
+const (
+	mayAsk admission = iota
+	mayProbe
+	mayNotAsk
+)
+
+// admit says whether a call may go to the model. One that may probe has to be followed by fail,
+// clear or release.
+func (o *Outages) admit(server string, now time.Time) admission {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := o.byServer[server]
+	switch {
+	case out == nil:
+		return mayAsk
+	case out.probed || now.Before(out.until):
+		return mayNotAsk
+	}
+	out.probed = true
+	return mayProbe
+}
+
+// isOut says whether the next call goes to the fallback.
+func (o *Outages) isOut(server string, now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := o.byServer[server]
+	return out != nil && (out.probed || now.Before(out.until))
+}
+
+// fail notes that the model is out. Of calls that fail at the same time the first counts.
+func (o *Outages) fail(server, reason string, now time.Time) (pause time.Duration, changed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := o.byServer[server]
+	switch {
+	case out == nil:
+		if o.byServer == nil {
+			o.byServer = map[string]*outage{}
+		}
+		out = &outage{since: now, pause: firstPause, reason: reason}
+		o.byServer[server] = out
+	case !out.probed:
+		return out.pause, false
+	default:
+		out.pause = min(2*out.pause, longestPause)
+	}
+	out.until, out.probed = now.Add(out.pause), false
+	return out.pause, true
+}
+
+// clear notes that the model answers, and reports whether it was out.
+func (o *Outages) clear(server string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, was := o.byServer[server]
+	delete(o.byServer, server)
+	return was
+}
+
+func (o *Outages) release(server string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if out := o.byServer[server]; out != nil {
+		out.probed = false
+	}
+}
+
+// standin says since when the model is out, and why.
+func (o *Outages) standin(server string) Standin {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if out := o.byServer[server]; out != nil {
+		return Standin{Reason: out.reason, Since: out.since}
+	}
+	return Standin{Reason: "another call found it out a moment ago"} // and yet another that it is back
+}
