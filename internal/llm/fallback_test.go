@@ -113,7 +113,7 @@ func TestTheFirstModelIsAskedAgainAfterAWhile(t *testing.T) {
 		begun := ask("second").Since
 		for i, pause := range []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour, time.Hour} {
 			calls := first.calls()
-			time.Sleep(pause - time.Second)
+			time.Sleep(pause - time.Second) //nolint:forbidigo // the time of a synctest bubble
 			if by := ask("second"); first.calls() != calls || !by.Since.Equal(begun) {
 				t.Errorf("pause %d: the first was asked %d times more; since %v", i, first.calls()-calls, by.Since)
 			}
@@ -123,7 +123,7 @@ func TestTheFirstModelIsAskedAgainAfterAWhile(t *testing.T) {
 			if tokens, err := model.CountTokens(t.Context(), llm.Request{}); tokens != 500 || err != nil {
 				t.Errorf("pause %d: %d tokens, %v", i, tokens, err)
 			}
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // the time of a synctest bubble
 			if model.Info().Model != "first" {
 				t.Errorf("pause %d: the next call goes to %+v", i, model.Info())
 			}
@@ -132,14 +132,14 @@ func TestTheFirstModelIsAskedAgainAfterAWhile(t *testing.T) {
 			}
 		}
 		first.set(nil)
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) //nolint:forbidigo // the time of a synctest bubble
 		if by := ask("first"); by != nil {
 			t.Errorf("the first answers as %+v", by)
 		}
 		first.set(kind(llm.Overloaded)) // another outage begins with the first pause
 		ask("second")
 		first.set(nil)
-		time.Sleep(5 * time.Minute)
+		time.Sleep(5 * time.Minute) //nolint:forbidigo // the time of a synctest bubble
 		ask("first")
 	})
 }
@@ -166,7 +166,7 @@ func TestOneCallFindsOut(t *testing.T) {
 		model := llm.WithFallback(llm.Fallback{First: first, Probe: probe, Second: second, Outages: &llm.Outages{}})
 		ask := func() { _, _ = model.Chat(t.Context(), llm.Request{}, nil) }
 		ask()
-		time.Sleep(5 * time.Minute)
+		time.Sleep(5 * time.Minute) //nolint:forbidigo // the time of a synctest bubble
 		var wait sync.WaitGroup
 		wait.Go(ask)
 		<-probe.begun

@@ -40,6 +40,9 @@ var CloudProviders = []string{"azure", "bedrock", "vertex"}
 
 func (l LLM) isCloud() bool { return slices.Contains(CloudProviders, l.Provider) }
 
+// asksByKey says that api_key shows a cloud who asks.
+func (c Cloud) asksByKey() bool { return c.Credentials == "" || c.Credentials == "key" }
+
 // credentialKinds are the ways of each cloud to say who asks, besides a key.
 var credentialKinds = map[string][]string{
 	"azure":   {"environment", "token_file", "workload", "metadata"},
@@ -59,9 +62,9 @@ func (l LLM) lackingInCloud() string {
 		return "no region is set"
 	case l.Provider == "vertex" && l.Project == "":
 		return "no project is set"
-	case (l.Credentials == "" || l.Credentials == "key") && l.APIKey == "":
+	case l.asksByKey() && l.APIKey == "":
 		return "no key is set, and no credentials"
-	case l.Credentials != "" && l.Credentials != "key" && !slices.Contains(kinds, l.Credentials):
+	case !l.asksByKey() && !slices.Contains(kinds, l.Credentials):
 		return "there are no credentials of the kind " + l.Credentials + "; there are key, " + strings.Join(kinds, ", ")
 	case l.Credentials == "token_file" && l.CredentialsFile == "":
 		return "no credentials_file is set"
@@ -94,7 +97,7 @@ func (l *loader) checkCloud(at *section, llm LLM) {
 			l.conflict(complain("remove it", "only %s has this", names), own(one.key))
 		}
 	}
-	if llm.isCloud() && (llm.Credentials == "" || llm.Credentials == "key") && llm.APIKey == "" && l.anySet(own("provider")) {
+	if llm.isCloud() && llm.asksByKey() && llm.APIKey == "" && l.anySet(own("provider")) {
 		secret, _ := at.find("api_key") // it may be in the environment of the service
 		l.missingSecret(secret.key, llm.Provider+" needs a key or credentials, and there are none", llm.KeyVariables()[1:]...)
 		llm.APIKey = "missing"

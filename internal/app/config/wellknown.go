@@ -184,7 +184,7 @@ func (c Config) providers() []string {
 // at the provider's own address.
 func (c Config) withVendorKey(llm LLM) LLM {
 	llm.Variables = c.CloudVariables
-	if llm.APIKey == "" && llm.APIKeyFile == "" && (llm.Credentials == "" || llm.Credentials == "key") && providerKeys[llm.Provider].servesModel(llm.BaseURL) {
+	if llm.APIKey == "" && llm.APIKeyFile == "" && llm.asksByKey() && providerKeys[llm.Provider].servesModel(llm.BaseURL) {
 		llm.APIKey = c.VendorKeys[llm.Provider]
 	}
 	return llm

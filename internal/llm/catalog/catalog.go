@@ -34,6 +34,8 @@ type Model struct {
 
 	Date   string `json:"date"`   // of what the source says
 	Source string `json:"source"` // address of the page
+	// Note says what of the row is from elsewhere, or assumed.
+	Note string `json:"note,omitempty"`
 }
 
 // Prices is what a million tokens cost at the vendor's own address, in US dollars. A

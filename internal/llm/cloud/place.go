@@ -77,7 +77,7 @@ func (t *transport) RoundTrip(given *http.Request) (*http.Response, error) {
 	request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	request.Host = request.URL.Host
-	if err := t.authorize(request.Context(), request, body); err != nil {
+	if err := t.authorize(given.Context(), request, body); err != nil {
 		return nil, &credentialError{err}
 	}
 	response, err := t.next.RoundTrip(request)
@@ -141,17 +141,20 @@ func (o object) encode() ([]byte, error) {
 func (o object) cacheTheEnd() error {
 	mark, wanted := o["cache_control"]
 	delete(o, "cache_control")
-	var messages []json.RawMessage
-	if !wanted || json.Unmarshal(o["messages"], &messages) != nil || len(messages) == 0 {
+	if !wanted {
 		return nil
+	}
+	var messages []json.RawMessage
+	if err := json.Unmarshal(o["messages"], &messages); err != nil || len(messages) == 0 {
+		return err
 	}
 	last, err := readObject(messages[len(messages)-1])
 	if err != nil {
 		return err
 	}
 	var blocks []object
-	if json.Unmarshal(last["content"], &blocks) != nil || len(blocks) == 0 {
-		return nil
+	if err := json.Unmarshal(last["content"], &blocks); err != nil || len(blocks) == 0 {
+		return err
 	}
 	end := blocks[len(blocks)-1]
 	if kind := end.text("type"); kind == "thinking" || kind == "redacted_thinking" {

@@ -35,8 +35,7 @@ func (e *credentialError) Unwrap() error { return e.error }
 
 // kind says whether another try may go better.
 func (e *credentialError) kind() llm.Kind {
-	var answered *refusedError
-	if errors.As(e.error, &answered) {
+	if _, final := errors.AsType[*refusedError](e.error); final {
 		return llm.Unauthorized
 	}
 	return llm.Unreachable
@@ -79,7 +78,7 @@ func (k *kept[T]) get(ctx context.Context) (T, error) {
 	value, ends, err := k.fetch(ctx)
 	if err != nil {
 		if time.Until(k.ends) > 0 {
-			return k.value, nil //nolint:nilerr // what there is still holds; the next call tries again
+			return k.value, nil // what there is still holds; the next call tries again
 		}
 		return none, err
 	}

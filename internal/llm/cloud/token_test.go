@@ -280,7 +280,7 @@ func TestTokensAreKept(t *testing.T) {
 		var fails error
 		source := keep(func(context.Context) (string, time.Time, error) {
 			fetched++
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // the time of a synctest bubble
 			return fmt.Sprint("token-", fetched), time.Now().Add(time.Hour), fails
 		})
 		var all sync.WaitGroup
@@ -292,16 +292,16 @@ func TestTokensAreKept(t *testing.T) {
 			})
 		}
 		all.Wait()
-		time.Sleep(56 * time.Minute) // less than five minutes are left
+		time.Sleep(56 * time.Minute) //nolint:forbidigo // the time of a synctest bubble
 		if got, err := source.get(t.Context()); got != "token-2" || err != nil {
 			t.Errorf("%q, %v", got, err)
 		}
 		fails = errors.New("down")
-		time.Sleep(56 * time.Minute)
+		time.Sleep(56 * time.Minute) //nolint:forbidigo // the time of a synctest bubble
 		if got, err := source.get(t.Context()); got != "token-2" || err != nil {
 			t.Errorf("%q, %v, want the token that still holds", got, err)
 		}
-		time.Sleep(5 * time.Minute)
+		time.Sleep(5 * time.Minute) //nolint:forbidigo // the time of a synctest bubble
 		if got, err := source.get(t.Context()); err == nil {
 			t.Errorf("%q after its end", got)
 		}

@@ -153,7 +153,10 @@ func (s *bedrockStream) fail(failure Failure) {
 	case http.StatusServiceUnavailable:
 		kind = "serviceUnavailableException"
 	}
-	body, _ := json.Marshal(fields{"message": failure.Message}) // a map of texts always has a form
+	body, err := json.Marshal(map[string]string{"message": failure.Message})
+	if err != nil {
+		body = []byte("{}") // a map of texts always has a form
+	}
 	s.frames.write(map[string]string{":message-type": "exception", ":exception-type": kind, ":content-type": "application/json"}, body)
 }
 
@@ -185,7 +188,7 @@ func (f *frames) Write(p []byte) (int, error) {
 func (f *frames) write(headers map[string]string, payload []byte) {
 	var named bytes.Buffer
 	for name, value := range headers {
-		named.WriteByte(byte(len(name)))
+		named.WriteByte(byte(len(name))) //nolint:gosec // they are short
 		named.WriteString(name)
 		named.WriteByte(7)
 		named.Write(binary.BigEndian.AppendUint16(nil, uint16(len(value)))) //nolint:gosec // they are short
