@@ -1,8 +1,6 @@
 package site
 
 import (
-	"cmp"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -57,8 +55,9 @@ func (m *Models) Model(account llm.Account, names ...string) (llm.Model, error) 
 		return first, nil
 	}
 	second, err := m.wrapped(account, other, other.Retries)
-	if err != nil {
-		return nil, fmt.Errorf("llm.fallback: %w", err)
+	if err != nil { // likewise
+		m.log.Warn("the fallback cannot be asked", "provider", other.Provider, "model", other.Model, "error", err)
+		return first, nil
 	}
 	probe, err := m.wrapped(account, chosen, 0)
 	if err != nil {
@@ -144,31 +143,36 @@ func placeOf(chosen config.LLM) (cloud.Place, bool) {
 	}, slices.Contains(config.CloudProviders, chosen.Provider)
 }
 
-// connectCloud makes the adapter of a model's vendor reach it in a cloud.
+// connectCloud makes the adapter of the API that is spoken reach the model in a cloud.
 func connectCloud(chosen config.LLM, place cloud.Place, endpoint llm.Endpoint) (model llm.Model, err error) {
-	switch chosen.Provider {
-	case "azure":
-		if endpoint, err = cloud.Azure(place, endpoint); err == nil {
-			model, err = openai.New(endpoint, openai.API(cmp.Or(chosen.API, string(openai.Chat))))
-		}
-	case "bedrock":
-		if endpoint, err = cloud.Bedrock(place, endpoint); err == nil {
-			model = anthropic.New(endpoint)
-		}
-	case "vertex":
-		endpoint, err = cloud.Vertex(place, endpoint)
-		switch {
-		case err != nil:
-		case cloud.IsAnthropic(endpoint.Model):
-			model = anthropic.New(endpoint)
-		default:
-			model, err = newGemini(endpoint)
-		}
+	reach := map[string]func(cloud.Place, llm.Endpoint) (llm.Endpoint, error){"azure": cloud.Azure, "bedrock": cloud.Bedrock, "vertex": cloud.Vertex}[chosen.Provider]
+	if endpoint, err = reach(place, endpoint); err != nil {
+		return nil, err
+	}
+	switch api, _ := catalog.Spoken(chosen.Provider, chosen.Model); api {
+	case "anthropic":
+		model = anthropic.New(endpoint)
+	case "gemini":
+		model, err = newGemini(endpoint)
+	default:
+		model, err = openai.New(endpoint, azureAPI(chosen))
 	}
 	if err != nil {
 		return nil, err
 	}
 	return cloud.Named(chosen.Provider, model), nil
+}
+
+// azureAPI is the API that is spoken at Azure. OpenAI's newer models take tools and reasoning
+// together by Responses only. Not every dated version of the API has it.
+func azureAPI(chosen config.LLM) openai.API {
+	switch {
+	case chosen.API != "":
+		return openai.API(chosen.API)
+	case chosen.APIVersion != "":
+		return openai.Chat
+	}
+	return openai.Responses
 }
 
 // pricesOf has the prices of long requests too where those of the vendor are used.

@@ -122,11 +122,47 @@ func Find(name string) (Model, bool) {
 	return Model{}, false
 }
 
+// FindOwn is [Find] for a name by which the vendor itself, or any server for open models,
+// knows the model. A name that only a cloud or a server for many vendors has says nothing
+// about where the model is.
+func FindOwn(name string) (Model, bool) {
+	model, found := Find(name)
+	whole := strings.ToLower(strings.TrimSpace(name))
+	if !found || model.Name == whole || slices.Contains(model.Aliases, whole) {
+		return model, found
+	}
+	last := whole[strings.LastIndex(whole, "/")+1:]
+	if cloud.MatchString(last) || versioned.MatchString(last) || !model.Open && last != strings.TrimPrefix(whole, "models/") {
+		return Model{}, false
+	}
+	return model, true
+}
+
+// Spoken is whose API a provider of the configuration speaks for a model, and whether it
+// has the model by an API that is known here. Clouds have models of several vendors.
+func Spoken(provider, model string) (api string, supported bool) {
+	switch provider {
+	case "azure":
+		return "openai", true
+	case "bedrock":
+		return "anthropic", strings.Contains(model, "anthropic.") || strings.HasPrefix(model, "arn:")
+	case "vertex":
+		bare := !strings.ContainsAny(model, "/:?#")
+		if strings.HasPrefix(model, "claude") {
+			return "anthropic", bare
+		}
+		return "gemini", bare && strings.HasPrefix(model, "gemini")
+	}
+	return provider, true
+}
+
 var (
 	// cloud is what Amazon writes before the name of a model: region and vendor.
-	cloud = regexp.MustCompile(`^(?:(?:us|eu|apac|jp|au|global)\.)?(?:anthropic|openai|deepseek|mistral|meta|qwen)\.`)
+	cloud = regexp.MustCompile(`^(?:(?:us|us-gov|eu|apac|jp|au|global)\.)?(?:anthropic|openai|deepseek|mistral|meta|qwen)\.`)
 	// dated is what follows a name: a date, a version of a cloud, or "latest".
 	dated = regexp.MustCompile(`(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d|-latest|@default)?(?:-v\d+(?::\d+)?)?$`)
+	// versioned is what only clouds write behind a name.
+	versioned = regexp.MustCompile(`@|-v\d+(?::\d+)?$`)
 )
 
 // forms are the spellings under which a name is looked for, the whole first.

@@ -10,7 +10,7 @@ import (
 
 // Use is how a model is used.
 type Use struct {
-	Provider  string // of the configuration: whose API is spoken
+	Provider  string // of the configuration
 	Model     string
 	BaseURL   string // "" for the provider's own
 	MaxTokens int64  // of an answer
@@ -29,9 +29,10 @@ const (
 // does not. Without a setting the model does as it does by itself.
 func (u Use) Reasoning(setting string) (asked llm.Reasoning, note string) {
 	model, known := Find(u.Model)
-	control := u.guess(setting)
+	api, _ := Spoken(u.Provider, u.Model)
+	control := guess(api, setting)
 	if known {
-		control = u.controlOf(model)
+		control = u.controlOf(model, api)
 	}
 	switch {
 	case setting == "", control.Way == "" && setting == Off:
@@ -40,7 +41,7 @@ func (u Use) Reasoning(setting string) (asked llm.Reasoning, note string) {
 	case control.Way == Always:
 		note = "the model always reasons, and takes no word for how much"
 	case setting == Off:
-		asked, note = control.off(u.Provider)
+		asked, note = control.off(api)
 	default:
 		asked, note = control.on(setting, u.MaxTokens)
 	}
@@ -57,43 +58,45 @@ var (
 )
 
 // controlOf is the control of a known model where it is used. Another server than the
-// vendor's own is asked in the way that most have.
-func (u Use) controlOf(model Model) Reasoning {
+// vendor's own is asked in the way that most have. Azure has OpenAI's models as OpenAI has
+// them; those of others it serves as most servers do.
+func (u Use) controlOf(model Model, api string) Reasoning {
 	control := model.Reasoning
 	if control.Way == "" || control.Way == Always {
 		return control
 	}
 	other := control
+	own := model.ServedBy(u.BaseURL) || u.Provider == "azure" && model.ServedBy("") && model.Provider() == api
 	switch {
-	case u.Provider == "openai" && !model.ServedBy(u.BaseURL):
+	case api == "openai" && !own:
 		other = common
-	case u.Provider == "anthropic" && control.Way != Budget && control.Way != Adaptive:
+	case api == "anthropic" && control.Way != Budget && control.Way != Adaptive:
 		other = manual
 	}
 	other.Returned = control.Returned
 	return other
 }
 
-// guess is the control of a model that is not known: the newest way of the provider that
-// takes such a setting.
-func (u Use) guess(setting string) Reasoning {
+// guess is the control of a model that is not known: the newest way of the API that takes
+// such a setting.
+func guess(api, setting string) Reasoning {
 	_, err := strconv.Atoi(setting)
 	number := err == nil
 	switch {
-	case u.Provider == "anthropic" && number:
+	case api == "anthropic" && number:
 		return manual
-	case u.Provider == "anthropic":
+	case api == "anthropic":
 		return Reasoning{Way: Adaptive, Levels: words, Off: "disabled"}
-	case u.Provider == "gemini" && (number || setting == Off):
+	case api == "gemini" && (number || setting == Off):
 		return Reasoning{Way: Budget, Off: "disabled"}
-	case u.Provider == "script":
+	case api == "script":
 		return Reasoning{}
 	}
 	return common
 }
 
 // off switches reasoning off, or asks for as little as can be.
-func (r Reasoning) off(provider string) (llm.Reasoning, string) {
+func (r Reasoning) off(api string) (llm.Reasoning, string) {
 	switch {
 	case r.Off == Omit:
 		return llm.Reasoning{}, ""
@@ -104,7 +107,7 @@ func (r Reasoning) off(provider string) (llm.Reasoning, string) {
 		return r.byWord(r.Levels[0]), fmt.Sprintf("reasoning of this model cannot be switched off; it gets the least, %s", r.Levels[0])
 	case r.Off == "none":
 		return llm.Reasoning{Effort: "none"}, ""
-	case r.Way == Budget && provider != "anthropic":
+	case r.Way == Budget && api != "anthropic":
 		return llm.Reasoning{Budget: llm.NoBudget}, ""
 	}
 	return llm.Reasoning{Type: r.Off}, ""

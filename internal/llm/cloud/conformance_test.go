@@ -47,7 +47,7 @@ func vertex(place cloud.Place, model string) func(llm.Endpoint) (llm.Model, erro
 		if err != nil {
 			return nil, err
 		}
-		if cloud.IsAnthropic(model) {
+		if strings.HasPrefix(model, "claude") {
 			return cloud.Named("vertex", anthropic.New(reached)), nil
 		}
 		made, err := gemini.New(reached)
@@ -146,9 +146,21 @@ func header(name, want string) func(*http.Request, []byte) string {
 	}
 }
 
+// anthropicReasoning is how the Anthropic adapter asks for reasoning, which the clouds pass on.
+func anthropicReasoning() []llmtest.Asked {
+	return []llmtest.Asked{
+		{Reasoning: llm.Reasoning{Budget: 4000, MinBudget: 1024}, Want: map[string]string{"thinking.budget_tokens": "4000", "temperature": ""}},
+		{Reasoning: llm.Reasoning{Type: "adaptive", Effort: "high"}, Want: map[string]string{"thinking.type": `"adaptive"`, "output_config.effort": `"high"`}},
+		{Reasoning: llm.Reasoning{Type: "disabled"}, Want: map[string]string{"thinking": `{"type":"disabled"}`}},
+	}
+}
+
 func TestBedrockConformance(t *testing.T) {
 	t.Parallel()
-	features := llmtest.Features{RawArguments: true, ErrorFlag: true, Network: true, Vendor: true}
+	features := llmtest.Features{
+		RawArguments: true, ErrorFlag: true, Network: true, Vendor: true,
+		Reasoning: anthropicReasoning(), Thoughts: llmtest.ThoughtsWhole,
+	}
 	signed := cloud.Place{Region: "eu-central-1", Credentials: "environment", Variable: variables(amazonVariables)}
 	llmtest.Run(t, llmtest.OverHTTPBehind(bedrock(signed), "", checked(signature)), features)
 }
@@ -182,12 +194,21 @@ func TestVertexConformance(t *testing.T) {
 	t.Run("anthropic", func(t *testing.T) {
 		t.Parallel()
 		llmtest.Run(t, llmtest.OverHTTPBehind(vertex(place, "claude-test@20250101"), "", checked(check("anthropic/models/"))),
-			llmtest.Features{Counts: true, RawArguments: true, ErrorFlag: true, Network: true, Vendor: true})
+			llmtest.Features{
+				Counts: true, RawArguments: true, ErrorFlag: true, Network: true, Vendor: true,
+				Reasoning: anthropicReasoning(), Thoughts: llmtest.ThoughtsWhole,
+			})
 	})
 	t.Run("gemini", func(t *testing.T) {
 		t.Parallel()
 		llmtest.Run(t, llmtest.OverHTTPBehind(vertex(place, "gemini-test"), "", checked(check("google/models/gemini-test:"))),
-			llmtest.Features{Counts: true, ErrorFlag: true, Network: true, Vendor: true})
+			llmtest.Features{
+				Counts: true, ErrorFlag: true, Network: true, Vendor: true, Thoughts: llmtest.ThoughtsSigned,
+				Reasoning: []llmtest.Asked{
+					{Reasoning: llm.Reasoning{Effort: "low"}, Want: map[string]string{"generationConfig.thinkingConfig": `{"thinkingLevel":"low"}`}},
+					{Reasoning: llm.Reasoning{Budget: 4000}, Want: map[string]string{"generationConfig.thinkingConfig": `{"thinkingBudget":4000}`}},
+				},
+			})
 	})
 }
 
@@ -197,14 +218,21 @@ func TestAzureConformance(t *testing.T) {
 		place cloud.Place
 		api   openai.API
 		path  string
+		// How reasoning is asked for, and what comes back of it.
+		effort   string
+		thoughts llmtest.Thoughts
 	}{
-		"v1":    {cloud.Place{Deployment: "team"}, openai.Chat, "/openai/v1/chat/completions"},
-		"dated": {cloud.Place{Deployment: "team", APIVersion: "2024-10-21"}, openai.Responses, "/openai/responses?api-version=2024-10-21"},
+		"v1":              {cloud.Place{Deployment: "team"}, openai.Chat, "/openai/v1/chat/completions", "reasoning_effort", llmtest.ThoughtsTold},
+		"v1 responses":    {cloud.Place{Deployment: "team"}, openai.Responses, "/openai/v1/responses", "reasoning.effort", llmtest.ThoughtsWhole},
+		"dated responses": {cloud.Place{Deployment: "team", APIVersion: "2024-10-21"}, openai.Responses, "/openai/responses?api-version=2024-10-21", "reasoning.effort", llmtest.ThoughtsWhole},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			llmtest.Run(t, llmtest.OverHTTPBehind(azure(test.place, test.api), "", checked(azureRequest(test.path))),
-				llmtest.Features{RawArguments: true, Network: true, Vendor: true})
+				llmtest.Features{
+					RawArguments: true, Network: true, Vendor: true, Thoughts: test.thoughts,
+					Reasoning: []llmtest.Asked{{Reasoning: llm.Reasoning{Effort: "high"}, Want: map[string]string{test.effort: `"high"`, "temperature": ""}}},
+				})
 		})
 	}
 }

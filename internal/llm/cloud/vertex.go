@@ -6,16 +6,14 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/llm/catalog"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// IsAnthropic says whether a model at Vertex is spoken to by the Anthropic adapter. The others are
-// spoken to by the Gemini adapter.
-func IsAnthropic(model string) bool { return strings.HasPrefix(model, "claude") }
-
 // Vertex returns the endpoint by which the adapter of the model's vendor reaches it at Vertex.
 func Vertex(place Place, endpoint llm.Endpoint) (llm.Endpoint, error) {
-	if strings.ContainsAny(endpoint.Model, "/:?#") || !IsAnthropic(endpoint.Model) && !strings.HasPrefix(endpoint.Model, "gemini") {
+	api, supported := catalog.Spoken("vertex", endpoint.Model)
+	if !supported {
 		return endpoint, task.Errorf(task.Unsupported, "vertex: the model %s is not supported, only those of Anthropic and Gemini are", endpoint.Model).
 			WithHint("name a model such as gemini-… or claude-…")
 	}
@@ -31,7 +29,7 @@ func Vertex(place Place, endpoint llm.Endpoint) (llm.Endpoint, error) {
 	}
 	endpoint.Own = true
 	models := "/v1/projects/" + place.Project + "/locations/" + place.Region + "/publishers/"
-	if IsAnthropic(endpoint.Model) {
+	if api == "anthropic" {
 		return through(endpoint, &transport{rewrite: toVertexAnthropic(models), authorize: shows}), nil
 	}
 	return through(endpoint, &transport{rewrite: toVertexGemini(models), authorize: shows}), nil

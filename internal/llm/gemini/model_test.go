@@ -19,6 +19,8 @@ func TestConformance(t *testing.T) {
 			{Reasoning: llm.Reasoning{Budget: 4000}, Want: map[string]string{"generationConfig.thinkingConfig": `{"thinkingBudget":4000}`}},
 			{Reasoning: llm.Reasoning{Budget: 20_000}, Want: map[string]string{"generationConfig.thinkingConfig": `{"thinkingBudget":8000}`}},
 			{Reasoning: llm.Reasoning{Budget: llm.NoBudget}, Want: map[string]string{"generationConfig.thinkingConfig": `{"thinkingBudget":0}`}},
+			{Reasoning: llm.Reasoning{Budget: 4000, MinBudget: 128}, MaxTokens: 16, Want: map[string]string{"generationConfig.thinkingConfig": ""}},
+			{Reasoning: llm.Reasoning{Budget: 4000}, MaxTokens: 1, Want: map[string]string{"generationConfig.thinkingConfig": ""}},
 		},
 	})
 }

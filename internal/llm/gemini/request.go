@@ -33,11 +33,13 @@ func (m *Model) thinking(request llm.Request) *thinkingConfig {
 	switch {
 	case asked.Effort != "":
 		return &thinkingConfig{Level: asked.Effort}
-	case asked.Budget != 0:
-		budget := asked.BudgetFor(m.endpoint.Limit(request))
+	case asked.Budget == llm.NoBudget:
+		return &thinkingConfig{Budget: new(int64)}
+	}
+	if budget := asked.BudgetFor(m.endpoint.Limit(request)); budget > 0 {
 		return &thinkingConfig{Budget: &budget}
 	}
-	return nil
+	return nil // no budget that the model takes has room in the answer; none at all would switch thinking off
 }
 
 func (m *Model) contentsOf(request llm.Request) []content {
