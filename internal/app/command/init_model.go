@@ -240,6 +240,9 @@ func (i *interview) tryModel(ctx context.Context, model connect.Model) doctor.Fi
 	}
 	c.LLM.Provider, c.LLM.Model, c.LLM.BaseURL, c.LLM.Script, c.LLM.APIKey = model.Provider, model.Name, model.BaseURL, model.Script, model.Key.Value
 	c.LLM.Cloud = model.Cloud
+	if model.Cloud.Credentials != "" { // the file that is there may name no cloud, so that they were not read
+		c = c.WithCloudVariables(i.Environ)
+	}
 	c.LLM.Retries, c.LLM.Fallback = 0, config.ModelOverride{}
 	return doctor.Model(ctx, c.LLM, func(ctx context.Context) (string, error) {
 		if model.Provider == "script" {

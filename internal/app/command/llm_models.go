@@ -80,6 +80,9 @@ func modelsUsed(c config.Config) map[string][]string {
 	if model, known := catalog.Find(c.LLM.Model); known {
 		used[model.Name] = append(used[model.Name], "llm")
 	}
+	if model, known := catalog.Find(c.LLM.Fallback.Model); known {
+		used[model.Name] = append(used[model.Name], "llm.fallback")
+	}
 	for _, name := range names {
 		chosen := c.ModelFor(name).Model
 		if model, known := catalog.Find(chosen); known && chosen != c.LLM.Model {

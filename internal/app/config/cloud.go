@@ -1,9 +1,12 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/llm/catalog"
 	"github.com/toryo-dev/toryo/internal/redact"
 )
 
@@ -97,6 +100,9 @@ func (l *loader) checkCloud(at *section, llm LLM) {
 			l.conflict(complain("remove it", "only %s has this", names), own(one.key))
 		}
 	}
+	if _, supported := catalog.Spoken(llm.Provider, llm.Model); llm.Model != "" && !supported && l.anySet(own("provider"), own("model")) {
+		l.conflict(complain("docs/clouds.md says which are", "%s: the model %s is not supported", llm.Provider, show(llm.Model)), own("model"), own("provider"))
+	}
 	if llm.isCloud() && llm.asksByKey() && llm.APIKey == "" && l.anySet(own("provider")) {
 		secret, _ := at.find("api_key") // it may be in the environment of the service
 		l.missingSecret(secret.key, llm.Provider+" needs a key or credentials, and there are none", llm.KeyVariables()[1:]...)
@@ -110,8 +116,7 @@ func (l *loader) checkCloud(at *section, llm LLM) {
 // CloudVariables are the values of environment variables of the clouds' own programs.
 type CloudVariables map[string]redact.Secret
 
-// cloudVariables are those that are read, and whether they hold a secret. They are read where a
-// model of a cloud is configured with credentials of another kind than key.
+// cloudVariables are those that are read, and whether they hold a secret.
 var cloudVariables = map[string]bool{
 	"AWS_ACCESS_KEY_ID": false, "AWS_SECRET_ACCESS_KEY": true, "AWS_SESSION_TOKEN": true, "AWS_PROFILE": false,
 	"AWS_SHARED_CREDENTIALS_FILE": false, "AWS_ROLE_ARN": false, "AWS_WEB_IDENTITY_TOKEN_FILE": false, "AWS_ROLE_SESSION_NAME": false,
@@ -121,12 +126,31 @@ var cloudVariables = map[string]bool{
 	"GOOGLE_APPLICATION_CREDENTIALS": false,
 }
 
-// readCloudVariables notes the variables from which credentials of clouds are taken.
+// readCloudVariables notes the variables from which credentials of clouds are taken, where any
+// are configured of another kind than key.
 func (l *loader) readCloudVariables(environ []string) {
-	if !slices.ContainsFunc(l.config.providers(), func(provider string) bool { return slices.Contains(CloudProviders, provider) }) {
-		return
+	if slices.ContainsFunc(l.config.clouds(), func(c Cloud) bool { return !c.asksByKey() }) {
+		l.config = l.config.WithCloudVariables(environ)
 	}
+}
+
+// clouds lists what the configuration says of clouds.
+func (c Config) clouds() []Cloud {
+	all := []Cloud{c.LLM.Cloud, c.LLM.Fallback.Cloud}
+	for _, override := range c.LLMOverrides {
+		all = append(all, override.Cloud)
+	}
+	for _, role := range c.Roles {
+		all = append(all, role.Cloud)
+	}
+	return all
+}
+
+// WithCloudVariables is the configuration with the variables from which credentials of clouds
+// are taken. Those that are secrets are among its secrets.
+func (c Config) WithCloudVariables(environ []string) Config {
 	found := CloudVariables{}
+	c.Passed = slices.Clone(c.Passed)
 	for _, line := range environ {
 		name, value, _ := strings.Cut(line, "=")
 		secret, known := cloudVariables[name]
@@ -135,11 +159,11 @@ func (l *loader) readCloudVariables(environ []string) {
 		}
 		found[name] = redact.Secret(value)
 		if secret {
-			l.redactor.Add(value)
-			l.config.Passed = append(l.config.Passed, redact.Secret(value))
+			c.Passed = append(c.Passed, redact.Secret(value))
 		}
 	}
-	l.config.CloudVariables = &found
+	c.CloudVariables = &found
+	return c
 }
 
 // Variable is the value of a variable of a cloud's own programs, or nothing.
@@ -161,9 +185,11 @@ func (c Config) FallbackFor(names ...string) (LLM, bool) {
 }
 
 // fallback is the second model, wherever it is used.
-func (c Config) fallback() LLM { return c.withVendorKey(c.LLM.Fallback.over(c.LLM)) }
+func (c Config) fallback() LLM { return c.withVendorKey(c.LLM.Fallback.over(c.LLM).Known()) }
 
-// Place names a model together with the server that has it.
+// Place names a model together with the server that has it and the account that pays there, of
+// which it shows nothing.
 func (l LLM) Place() string {
-	return strings.Join([]string{l.Provider, l.BaseURL, l.Region, l.Project, l.Deployment, l.Model, l.Script}, " ")
+	account := sha256.Sum256([]byte(strings.Join([]string{l.APIKey.Reveal(), l.Credentials, l.CredentialsFile, l.Profile}, "\x00")))
+	return strings.Join([]string{l.Provider, l.BaseURL, l.Region, l.Project, l.Deployment, l.Model, l.Script, hex.EncodeToString(account[:8])}, " ")
 }

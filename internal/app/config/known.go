@@ -20,14 +20,22 @@ const leastContext = 1024
 // answer longer, but each call reserves the cost of its longest answer in the budget.
 const mostMaxTokens = 32_768
 
+// mostContext is the longest context that is used without being set. Models take in more,
+// but each turn of a long conversation is paid for.
+const mostContext = 200_000
+
 // Known is the model with what is known of it where nothing is set: limits, and prices
-// where the vendor serves it. At another address its prices are not known. A context that
-// nobody asked for ends where longer requests cost more.
+// where the vendor serves it. At another address its prices are not known, and a server may
+// be set up with less than the model can do. A context that nobody asked for ends where
+// longer requests cost more.
 func (l LLM) Known() LLM {
 	model, known := l.find()
 	answer, context := int64(defaultMaxTokens), int64(defaultContextLength)
-	if known {
-		answer, context = min(model.Answer, mostMaxTokens), model.Context
+	switch {
+	case known && (model.ServedBy(l.BaseURL) || l.isCloud()):
+		answer, context = min(model.Answer, mostMaxTokens), min(model.Context, mostContext)
+	case known:
+		answer, context = min(model.Answer, answer), min(model.Context, context)
 	}
 	if l.ContextLength > 0 {
 		context = int64(l.ContextLength)
@@ -64,17 +72,22 @@ func (l LLM) find() (catalog.Model, bool) {
 	return catalog.Find(l.Model)
 }
 
-// or fills in the prices that are not set.
+// or is the known prices if none is set. Prices that are set may be in another currency, so
+// that the others are not filled in.
 func (p Prices) or(known catalog.Prices) Prices {
-	for _, price := range []struct {
-		set   *float64
-		known float64
-	}{{&p.Input, known.Input}, {&p.Cached, known.Cached}, {&p.CacheWrite, known.CacheWrite}, {&p.Output, known.Output}} {
-		if *price.set == 0 {
-			*price.set = price.known
-		}
+	if p == (Prices{}) {
+		return Prices(known)
 	}
 	return p
+}
+
+// within is the model with limits that were set for another one, and no more than it takes.
+func (l LLM) within() LLM {
+	if model, known := l.find(); known {
+		l.MaxTokens = int(min(int64(l.MaxTokens), model.Answer))
+		l.ContextLength = int(min(int64(l.ContextLength), model.Context))
+	}
+	return l
 }
 
 // Use is how the model is used, for what its table knows.
@@ -87,9 +100,10 @@ func (l LLM) Use() catalog.Use {
 var vendors = []string{"", "anthropic", "openai", "gemini", "script"}
 
 // inferProviders gives models that are named alone the provider of their vendor. An
-// override at the address of another one stays there.
+// override or fallback at the address of another one stays there.
 func (l *loader) inferProviders() {
 	l.inferProvider(l.schema.sections["llm"], l.config.LLM)
+	l.inferOverride(l.schema.sections["llm.fallback"], l.config.LLM.Fallback)
 	for _, part := range []string{"llm_overrides", "roles"} {
 		all := l.schema.sections[part]
 		for _, name := range all.entryNames(&l.config) {
@@ -97,18 +111,21 @@ func (l *loader) inferProviders() {
 			if part == "roles" {
 				own = l.config.Roles[name].ModelOverride
 			}
-			if l.config.LLM.BaseURL == "" && own.Model != "" && slices.Contains(vendors, l.config.LLM.Provider) {
-				l.inferProvider(all.entrySection(name), LLM{Provider: own.Provider, Model: own.Model, BaseURL: own.BaseURL})
-			}
+			l.inferOverride(all.entrySection(name), own)
 		}
+	}
+}
+
+func (l *loader) inferOverride(at *section, own ModelOverride) {
+	if l.config.LLM.BaseURL == "" && own.BaseURL == "" && slices.Contains(vendors, l.config.LLM.Provider) {
+		l.inferProvider(at, LLM{Provider: own.Provider, Model: own.Model})
 	}
 }
 
 func (l *loader) inferProvider(at *section, model LLM) {
 	provider, _ := at.find("provider")
-	known, found := model.find()
-	override := at.path != "llm"
-	if model.Provider != "" || !found || l.bad[provider.key.path] || override && (model.BaseURL != "" || known.Provider() == l.config.LLM.Provider) {
+	known, found := catalog.FindOwn(model.Model)
+	if model.Provider != "" || !found || l.bad[provider.key.path] {
 		return
 	}
 	l.set(l.report.origins[join(at.path, "model")], provider.key, known.Provider(), nil)
@@ -126,6 +143,24 @@ func (l *loader) checkKnown(at *section, llm LLM) {
 		l.warn(complain("remove it", "the model %s takes no temperature, so it is not sent", show(llm.Model)), own("temperature"), own("model"))
 	}
 	l.checkReasoning(at, llm)
+	l.checkPrices(at, llm)
+}
+
+// checkPrices says where prices of the table are counted beside others, and where prices that
+// are set are counted for requests that cost more.
+func (l *loader) checkPrices(at *section, llm LLM) {
+	own := func(name string) string { return join(at.path, name) }
+	model, known := llm.find()
+	if !known || !model.ServedBy(llm.BaseURL) || llm.Provider != model.Provider() {
+		return
+	}
+	ofTable := llm.Prices == Prices(model.Prices)
+	switch {
+	case at.path != "llm" && ofTable && l.config.LLM.Prices != (Prices{}) && llm.Model != l.config.LLM.Model && l.anySet(own("model")):
+		l.warn(complain("set its prices", "the prices of %s are in US dollars, and llm.prices are counted with them", show(llm.Model)), own("model"))
+	case !ofTable && model.Long != nil && int64(llm.ContextLength) > model.Long.Over && l.anySet(own("context_length")):
+		l.warn(complain("set the higher prices, or a smaller context_length", "requests over %d tokens cost more, and are counted at the prices that are set", model.Long.Over), own("context_length"))
+	}
 }
 
 // checkServed says of a model that it is not known, or not served by its provider.

@@ -23,14 +23,14 @@ type LLM struct {
 	Script          string        `key:"script" format:"file" example:"scripts/demo.yaml" about:"File that the scripted model follows; toryo script check looks at it."`
 	APIKey          redact.Secret `key:"api_key" about:"Key for the API."`
 	APIKeyFile      string        `key:"api_key_file" example:"/run/secrets/llm-api-key" about:"File that holds the key and nothing else."`
-	MaxTokens       int           `key:"max_tokens" default:"0" min:"0" max:"10000000" about:"Longest answer of the model, in tokens, with what it thinks. 0 means as known of the model, 32768 at most; 8192 if nothing is known."`
-	ContextLength   int           `key:"context_length" default:"0" min:"0" max:"100000000" about:"How many tokens the model can take in, its answer included. 0 means as known of the model, up to where requests cost more; 128000 if nothing is known."`
+	MaxTokens       int           `key:"max_tokens" default:"0" min:"0" max:"10000000" about:"Longest answer of the model, in tokens, with what it thinks. 0 means as known of the model, 32768 at most; 8192 at most at a base_url that is not the vendor's, or if nothing is known."`
+	ContextLength   int           `key:"context_length" default:"0" min:"0" max:"100000000" about:"How many tokens the model can take in, its answer included. 0 means as known of the model, 200000 at most, and up to where requests cost more; 128000 at most at a base_url that is not the vendor's, or if nothing is known."`
 	Reasoning       string        `key:"reasoning" format:"reasoning" example:"medium" about:"How much the model thinks before it answers: off, low, medium, high or the most tokens for it. Without it the model's own default."`
 	Temperature     *float64      `key:"temperature" min:"0" max:"2" example:"0.2" about:"Sampling temperature; without it the model's own is used."`
 	FunctionCalling bool          `key:"function_calling" default:"true" about:"Whether the model takes tools by its API; if not, it is asked to write its calls as JSON."`
 	Timeout         time.Duration `key:"timeout" default:"5m" min:"1s" max:"24h" about:"For how long the model may be silent; an answer that keeps coming may take longer."`
 	Retries         int           `key:"retries" default:"5" min:"0" max:"100" about:"How often a call is made again after an error that may pass."`
-	Prices          Prices        `key:"prices" about:"What a million tokens cost, in your currency. 0 means as known of the model, in US dollars, where its vendor serves it; else unknown."`
+	Prices          Prices        `key:"prices" about:"What a million tokens cost, in your currency. If none is set they are as known of the model, in US dollars, where its vendor serves it; else unknown."`
 	Cloud
 	Fallback  ModelOverride   `key:"fallback" about:"A second model, which answers while the model of a call is down or out of quota, whichever model that is. What is not set is as in llm; another provider or base_url needs a key of its own."`
 	Variables *CloudVariables // that hold credentials; see ModelFor
@@ -105,7 +105,8 @@ func (c Config) ModelFor(names ...string) LLM {
 
 // over puts the override over a model. A key never goes to another server than
 // the one that it was given for, neither an address nor the name of a model to
-// another provider, and no prices to another model.
+// another provider, and no prices to another model. Limits are carried over as far as
+// the other model takes them.
 func (o ModelOverride) over(llm LLM) LLM {
 	if o.Provider != "" && o.Provider != llm.Provider {
 		llm.Provider, llm.Model, llm.BaseURL, llm.APIKey, llm.APIKeyFile = o.Provider, "", "", "", ""
@@ -116,6 +117,7 @@ func (o ModelOverride) over(llm LLM) LLM {
 	}
 	if o.Model != "" && o.Model != llm.Model {
 		llm.Model, llm.Prices, llm.Deployment = o.Model, Prices{}, ""
+		llm = llm.within()
 	}
 	llm.Cloud = o.Cloud.over(llm.Cloud)
 	if o.API != "" {

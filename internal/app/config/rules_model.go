@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/llm/catalog"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -40,7 +41,7 @@ func (l *loader) checkModel(at *section, llm LLM) {
 		paths := []string{own("provider"), own("model"), "llm.provider", "llm.model"}
 		switch {
 		case llm.Provider == "" && llm.Model != "" && (at.path == "llm" || l.config.LLM.Model == ""):
-			l.conflict(complain("set it to anthropic, openai, gemini, azure, bedrock, vertex or script", "a model is named, but no provider"), paths...)
+			l.conflict(complain(hintForProvider(llm.Model), "a model is named, but no provider"), paths...)
 		case known && llm.Model == "":
 			l.conflict(complain("name the model", "%s needs the name of a model", llm.Provider), paths...)
 		}
@@ -55,10 +56,21 @@ func (l *loader) checkModel(at *section, llm LLM) {
 	l.checkKnown(at, llm)
 }
 
+// hintForProvider says what to set for a model whose vendor is not known. Some names only a cloud has.
+func hintForProvider(model string) string {
+	if _, is := catalog.Spoken("bedrock", model); is {
+		return "set it to bedrock, if this is the name of the model there"
+	}
+	if _, is := catalog.Spoken("vertex", model); is && strings.Contains(model, "@") {
+		return "set it to vertex, if this is the name of the model there"
+	}
+	return "set it to anthropic, openai, gemini, azure, bedrock, vertex or script"
+}
+
 // checkFallback checks the second model, which has to be another one.
 func (l *loader) checkFallback(at *section) {
 	second := l.config.fallback()
-	if second.Place() == l.config.LLM.Place() {
+	if second.Place() == l.config.ModelFor().Place() {
 		l.conflict(complain("name another model, or another provider or base_url", "the fallback is the model itself"), join(at.path, "model"), join(at.path, "provider"), at.path)
 		return
 	}
@@ -71,6 +83,9 @@ func (l *loader) checkProvider(at *section, llm LLM) {
 	case llm.Provider == "script" && llm.Script == "":
 		l.conflict(complain("name its file", "the scripted model needs a script"), join(at.path, "script"), join(at.path, "provider"))
 	case llm.Provider != "" && llm.Provider != "script" && !llm.isCloud() && llm.BaseURL == "" && llm.APIKey == "":
+		if at.path != "llm" && llm.Provider == l.config.LLM.Provider && l.config.LLM.BaseURL == "" {
+			return // the key is that of llm, where it is said
+		}
 		secret, _ := at.find("api_key")
 		l.missingSecret(secret.key, llm.Provider+" needs a key, and there is none", llm.KeyVariables()[1:]...)
 	}
@@ -136,6 +151,9 @@ func (l *loader) checkBudget() {
 		path, at := l.placeOf([]string{"budget.task_cost", "budget.day_cost"})
 		l.warning(at, path, complain("set llm.prices", "without prices no cost is counted against this limit"))
 		return
+	}
+	if l.config.LLM.Fallback != (ModelOverride{}) && free(l.config.fallback()) {
+		l.warning(l.inFile(l.sections["llm.fallback"]), "llm.fallback", complain("set its prices", "without prices no cost of this model is counted against the budget"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.config.LLMOverrides)) {
 		if free(l.config.ModelFor(name)) {

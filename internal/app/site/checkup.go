@@ -59,13 +59,11 @@ func modelsInUse(c config.Config) []modelInUse {
 	if onlyPrograms(c) {
 		return nil
 	}
-	type identity struct{ place, key string }
-	known := map[identity]bool{}
+	known := map[string]bool{} // by place
 	var models []modelInUse
 	addModel := func(model modelInUse) {
-		is := identity{model.Place(), model.APIKey.Reveal()}
-		if model.Provider != "script" && model.Lacking() == "" && !known[is] {
-			known[is] = true
+		if place := model.Place(); model.Provider != "script" && model.Lacking() == "" && !known[place] {
+			known[place] = true
 			models = append(models, model)
 		}
 	}
