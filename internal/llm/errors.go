@@ -175,6 +175,7 @@ var kindsByStatus = map[int]Kind{
 	http.StatusRequestTimeout:        TimedOut,
 	http.StatusConflict:              ServerFault,
 	http.StatusRequestEntityTooLarge: TooLong,
+	http.StatusFailedDependency:      ServerFault, // the model behind the provider's server failed
 	http.StatusTooManyRequests:       RateLimited,
 	http.StatusServiceUnavailable:    Overloaded,
 	http.StatusGatewayTimeout:        TimedOut,

@@ -110,7 +110,11 @@ func (r *eventReader) line(line []byte) (event Event, complete bool, err error) 
 		r.event.Name = string(value)
 	case "", "id", "retry": // a comment, and what is for browsers
 	default:
-		if len(r.other) < longestErrorBody {
+		longest := longestErrorBody
+		if bytes.HasPrefix(r.other, []byte("{")) { // it may be a whole answer in place of a stream
+			longest = longestEvent
+		}
+		if !r.found && len(r.other) < longest {
 			r.other = append(append(r.other, line...), '\n')
 		}
 	}

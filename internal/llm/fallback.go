@@ -78,15 +78,25 @@ func (f *fallback) CountTokens(ctx context.Context, request Request) (int64, err
 	if f.Outages.isOut(f.Server, f.Now()) {
 		return f.Second.CountTokens(ctx, request)
 	}
-	return f.First.CountTokens(ctx, request)
+	asked := f.First
+	if f.Outages.noted(f.Server) { // it is the next call that finds out whether the model is back
+		asked = f.Probe
+	}
+	count, err := asked.CountTokens(ctx, request)
+	if kind := KindOf(err); ctx.Err() != nil || kind != Unreachable && kind != TimedOut {
+		return count, err // a server that answers may still refuse to count
+	}
+	f.note(ctx, mayAsk, err)
+	return f.Second.CountTokens(ctx, request)
 }
 
 // Chat implements [Model].
 func (f *fallback) Chat(ctx context.Context, request Request, sink Sink) (Response, error) {
 	asked := f.First
-	switch f.Outages.admit(f.Server, f.Now()) {
+	admitted, standin := f.Outages.admit(f.Server, f.Now())
+	switch admitted {
 	case mayNotAsk:
-		return f.second(ctx, request, sink)
+		return f.second(ctx, request, sink, standin)
 	case mayProbe:
 		asked = f.Probe
 	}
@@ -95,38 +105,41 @@ func (f *fallback) Chat(ctx context.Context, request Request, sink Sink) (Respon
 		shown = !delta.Restart
 		sink.Send(delta)
 	})
-	f.note(ctx, err)
+	standin = f.note(ctx, admitted, err)
 	if !KindOf(err).TakesOver() || ctx.Err() != nil {
 		return response, err
 	}
 	if shown {
 		sink.Send(Delta{Restart: true})
 	}
-	return f.second(ctx, request, sink)
+	return f.second(ctx, request, sink, standin)
 }
 
-// note keeps how the first model answered.
-func (f *fallback) note(ctx context.Context, err error) {
+// note keeps how the first model answered a call that was admitted in this way. It returns since
+// when the model is out, and why.
+func (f *fallback) note(ctx context.Context, admitted admission, err error) Standin {
 	kind := KindOf(err)
 	switch {
 	case kind.TakesOver() && ctx.Err() == nil:
-		if pause, changed := f.Outages.fail(f.Server, briefly(err), f.Now()); changed {
+		standin, pause, changed := f.Outages.fail(f.Server, briefly(err), admitted, f.Now())
+		if changed {
 			f.Logger.WarnContext(ctx, "the model is out; the fallback answers", "model", nameOf(f.First), "fallback", nameOf(f.Second),
 				"kind", kind, "error", err, "asked_again_in", pause)
 		}
+		return standin
 	case err == nil || kind != "" && kind != BudgetExhausted && kind != CannotCount:
 		if f.Outages.clear(f.Server) { // it answered, if only to refuse
 			f.Logger.InfoContext(ctx, "the model answers again", "model", nameOf(f.First))
 		}
-	default: // it was not asked, or the answer was not waited for
+	case admitted == mayProbe: // it was not asked, or the answer was not waited for
 		f.Outages.release(f.Server)
 	}
+	return Standin{}
 }
 
 // second asks the second model.
-func (f *fallback) second(ctx context.Context, request Request, sink Sink) (Response, error) {
+func (f *fallback) second(ctx context.Context, request Request, sink Sink, standin Standin) (Response, error) {
 	info := f.Second.Info()
-	standin := f.Outages.standin(f.Server)
 	standin.Instead, standin.Model = nameOf(f.First), nameOf(f.Second)
 	if request.MaxTokens > info.MaxTokens && info.MaxTokens > 0 {
 		request.MaxTokens = info.MaxTokens
@@ -184,20 +197,27 @@ const (
 	mayNotAsk
 )
 
-// admit says whether a call may go to the model. One that may probe has to be followed by fail,
-// clear or release.
-func (o *Outages) admit(server string, now time.Time) admission {
+// admit says whether a call may go to the model, and if not, since when it is out. One that may
+// probe has to be followed by fail, clear or release.
+func (o *Outages) admit(server string, now time.Time) (admission, Standin) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	out := o.byServer[server]
 	switch {
 	case out == nil:
-		return mayAsk
+		return mayAsk, Standin{}
 	case out.probed || now.Before(out.until):
-		return mayNotAsk
+		return mayNotAsk, out.standin()
 	}
 	out.probed = true
-	return mayProbe
+	return mayProbe, Standin{}
+}
+
+// noted says whether the model is out, or was when it was last asked.
+func (o *Outages) noted(server string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.byServer[server] != nil
 }
 
 // isOut says whether the next call goes to the fallback.
@@ -208,8 +228,9 @@ func (o *Outages) isOut(server string, now time.Time) bool {
 	return out != nil && (out.probed || now.Before(out.until))
 }
 
-// fail notes that the model is out. Of calls that fail at the same time the first counts.
-func (o *Outages) fail(server, reason string, now time.Time) (pause time.Duration, changed bool) {
+// fail notes that the model is out. Of calls that fail at the same time the first counts, and
+// while the model is out only the one that finds out whether it is back.
+func (o *Outages) fail(server, reason string, admitted admission, now time.Time) (standin Standin, pause time.Duration, changed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	out := o.byServer[server]
@@ -220,13 +241,13 @@ func (o *Outages) fail(server, reason string, now time.Time) (pause time.Duratio
 		}
 		out = &outage{since: now, pause: firstPause, reason: reason}
 		o.byServer[server] = out
-	case !out.probed:
-		return out.pause, false
+	case admitted != mayProbe:
+		return out.standin(), out.pause, false
 	default:
 		out.pause = min(2*out.pause, longestPause)
 	}
 	out.until, out.probed = now.Add(out.pause), false
-	return out.pause, true
+	return out.standin(), out.pause, true
 }
 
 // clear notes that the model answers, and reports whether it was out.
@@ -247,11 +268,4 @@ func (o *Outages) release(server string) {
 }
 
 // standin says since when the model is out, and why.
-func (o *Outages) standin(server string) Standin {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if out := o.byServer[server]; out != nil {
-		return Standin{Reason: out.reason, Since: out.since}
-	}
-	return Standin{Reason: "another call found it out a moment ago"} // and yet another that it is back
-}
+func (o *outage) standin() Standin { return Standin{Reason: o.reason, Since: o.since} }

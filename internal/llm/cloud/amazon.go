@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -58,7 +59,14 @@ func (p Place) keysOfFile() (keys, error) {
 		path = p.optional("AWS_SHARED_CREDENTIALS_FILE")
 	}
 	if path == "" {
-		path = filepath.Join(p.optional("HOME"), ".aws", "credentials")
+		home := p.optional("HOME")
+		if runtime.GOOS == "windows" {
+			home = p.optional("USERPROFILE")
+		}
+		if !filepath.IsAbs(home) { // the folder that this runs in may be of anybody
+			return keys{}, refused(errors.New("no home folder is known, so that the shared credentials file is not either; set llm.credentials_file"))
+		}
+		path = filepath.Join(home, ".aws", "credentials")
 	}
 	if profile == "" {
 		profile = p.optional("AWS_PROFILE")

@@ -289,6 +289,8 @@ func TestHints(t *testing.T) {
 		"profile needed":     {bedrock(signed), script.Failure{Status: 400, Message: "Invocation of model ID x with on-demand throughput isn\u2019t supported."}, llm.UnknownModel, "inference profile"},
 		"no right":           {bedrock(signed), script.Failure{Status: 403, Message: "User: x is not authorized to perform: bedrock:InvokeModelWithResponseStream"}, llm.Unauthorized, "bedrock:InvokeModelWithResponseStream"},
 		"ended":              {bedrock(signed), script.Failure{Status: 403, Message: "The security token included in the request is expired"}, llm.Unauthorized, "renew"},
+		"too long":           {bedrock(signed), script.Failure{Status: 400, Type: "ValidationException", Message: "Input is too long for requested model."}, llm.TooLong, "llm.context_length"},
+		"the model failed":   {bedrock(signed), script.Failure{Status: 424, Type: "ModelErrorException", Message: "The system encountered an unexpected error during processing."}, llm.ServerFault, "later"},
 		"day":                {bedrock(signed), script.Failure{Status: 429, Message: "Too many tokens per day, please wait before trying again."}, llm.QuotaUsedUp, "quota"},
 		"no variable":        {bedrock(unset), script.Failure{Status: 500, Message: "never asked"}, llm.Unauthorized, "llm.credentials"},
 		"API not enabled":    {vertex(google, "gemini-x"), script.Failure{Status: 403, Message: "Vertex AI API has not been used in project p before or it is disabled."}, llm.Unauthorized, "enable the Vertex AI API"},

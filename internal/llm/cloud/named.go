@@ -81,6 +81,7 @@ var hints = map[string][]hint{
 	"bedrock": {
 		{"", "on-demand throughput isn", llm.UnknownModel, "name an inference profile in llm.model, such as eu.anthropic.claude-… in Europe"},
 		{"", "model identifier is invalid", llm.UnknownModel, "check llm.model and llm.region: not every region has every model"},
+		{"", "input is too long", llm.TooLong, ""},
 		{"", "too many tokens per day", llm.QuotaUsedUp, "ask AWS for a higher quota, or wait until tomorrow"},
 		{llm.Unauthorized, "not authorized to perform", "", "let the role use bedrock:InvokeModelWithResponseStream on the model"},
 		{llm.Unauthorized, "access to the model", "", "enable the model for the account in this region"},

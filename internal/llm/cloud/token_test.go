@@ -89,13 +89,15 @@ func TestCredentialsOfAmazon(t *testing.T) {
 		id        string
 		wrong     string
 	}{
-		"variables":      {Place{Credentials: "environment"}, map[string]string{"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "s"}, nil, "AKID", ""},
-		"no variables":   {Place{Credentials: "environment"}, nil, nil, "", "the variable AWS_ACCESS_KEY_ID is not set"},
-		"file":           {Place{Credentials: "file", CredentialsFile: shared, Profile: "models"}, nil, nil, "AKID", ""},
-		"file, variable": {Place{Credentials: "file"}, map[string]string{"AWS_SHARED_CREDENTIALS_FILE": shared, "AWS_PROFILE": "models"}, nil, "AKID", ""},
-		"default":        {Place{Credentials: "file", CredentialsFile: shared}, nil, nil, "OTHER", ""},
-		"no profile":     {Place{Credentials: "file", CredentialsFile: shared, Profile: "none"}, nil, nil, "", `the profile "none"`},
-		"no file":        {Place{Credentials: "file", CredentialsFile: "/nonexistent"}, nil, nil, "", "no such file"},
+		"variables":           {Place{Credentials: "environment"}, map[string]string{"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "s"}, nil, "AKID", ""},
+		"no variables":        {Place{Credentials: "environment"}, nil, nil, "", "the variable AWS_ACCESS_KEY_ID is not set"},
+		"file":                {Place{Credentials: "file", CredentialsFile: shared, Profile: "models"}, nil, nil, "AKID", ""},
+		"file, no home":       {Place{Credentials: "file"}, nil, nil, "", "no home folder is known"},
+		"file, relative home": {Place{Credentials: "file"}, map[string]string{"HOME": "."}, nil, "", "no home folder is known"},
+		"file, variable":      {Place{Credentials: "file"}, map[string]string{"AWS_SHARED_CREDENTIALS_FILE": shared, "AWS_PROFILE": "models"}, nil, "AKID", ""},
+		"default":             {Place{Credentials: "file", CredentialsFile: shared}, nil, nil, "OTHER", ""},
+		"no profile":          {Place{Credentials: "file", CredentialsFile: shared, Profile: "none"}, nil, nil, "", `the profile "none"`},
+		"no file":             {Place{Credentials: "file", CredentialsFile: "/nonexistent"}, nil, nil, "", "no such file"},
 		"machine": {Place{Credentials: "metadata"}, nil, []string{
 			"PUT http://169.254.169.254/latest/api/token",
 			"GET http://169.254.169.254/latest/meta-data/iam/security-credentials/",

@@ -19,11 +19,30 @@ type chatModel struct {
 
 var _ llm.Model = (*chatModel)(nil)
 
-// Chat implements [llm.Model].
+// Chat implements [llm.Model]. A request that is refused for the name of its limit is sent once more
+// with the newer name: gateways pass on what a model behind them says.
 func (m *chatModel) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (llm.Response, error) {
+	params := m.params(request)
+	response, err := m.send(ctx, request, params, sink)
+	failed, ok := errors.AsType[*llm.Error](err)
+	if !ok || failed.Kind != llm.BadRequest {
+		return response, err
+	}
+	if params.MaxTokens > 0 && strings.Contains(failed.Detail, "max_completion_tokens") {
+		m.completion.Store(true)
+		return m.send(ctx, request, m.params(request), sink)
+	}
+	if strings.Contains(failed.Detail, "/v1/responses") { // OpenAI's newer models take tools there only
+		failed.Hint = "set llm.api: responses"
+	}
+	return response, err
+}
+
+// send makes one call.
+func (m *chatModel) send(ctx context.Context, request llm.Request, params chatRequest, sink llm.Sink) (llm.Response, error) {
 	ctx, exchange := llm.WithExchange(ctx)
 	answer := &answer{maker: m.endpoint.Maker(provider)}
-	err := m.stream(ctx, "/chat/completions", request, m.params(request), func(event llm.Event) error {
+	err := m.stream(ctx, "/chat/completions", request, params, func(event llm.Event) error {
 		var chunk chatChunk
 		if err := event.Decode(&chunk); err != nil {
 			return err
@@ -36,7 +55,7 @@ func (m *chatModel) Chat(ctx context.Context, request llm.Request, sink llm.Sink
 		err = nil
 	}
 	if err != nil {
-		return llm.Response{}, m.withOtherLimit(m.failure(ctx, exchange, answer, err))
+		return llm.Response{}, m.failure(ctx, exchange, answer, err)
 	}
 	thinking, text := answer.tags.rest()
 	answer.takeText(thinking, text, sink)
@@ -59,16 +78,6 @@ func wholeAnswer(err error) (chatChunk, bool) {
 		return chatChunk{}, false
 	}
 	return whole, true
-}
-
-// withOtherLimit has the next try name the limit of the answer by its newer name, if that is what a
-// server wants: gateways pass on what a model behind them says.
-func (m *chatModel) withOtherLimit(err error) error {
-	if failed, ok := errors.AsType[*llm.Error](err); ok && failed.Kind == llm.BadRequest &&
-		strings.Contains(failed.Detail, "max_completion_tokens") && m.completion.CompareAndSwap(false, true) {
-		failed.Kind = llm.ServerFault
-	}
-	return err
 }
 
 func (m *chatModel) params(request llm.Request) chatRequest {

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/llm/llmtest"
 	"github.com/toryo-dev/toryo/internal/llm/openai"
+	"github.com/toryo-dev/toryo/internal/llm/script"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -69,6 +71,9 @@ func TestAnswersOfCompatibleServers(t *testing.T) {
 		"not streamed, on several lines": {
 			"application/json", "{\n \"choices\": [\n  {\n   \"message\": {\"content\": null, \"tool_calls\": [{\"function\": {\"name\": \"read\", \"arguments\": \"{}\"}}]},\n   \"finish_reason\": \"tool_calls\"\n  }\n ]\n}\n", "", "read {}", "",
 		},
+		"not streamed, on many lines": {
+			"application/json", "{\n \"choices\": [{\"message\": {\"content\": \"Hi.\"}, \"finish_reason\": \"stop\"}],\n \"padding\": [\n" + strings.Repeat("  0,\n", 50_000) + "  0\n ]\n}\n", "Hi.", "", "",
+		},
 		"calls without ids and indexes": {
 			events, `data: {"choices":[{"delta":{"tool_calls":[{"function":{"name":"read","arguments":"{\"a\":1}"}},{"function":{"name":"run","arguments":"{\"b\":2}"}}]},"finish_reason":"stop"}]}` + "\n\n", "", `read {"a":1}, run {"b":2}`, "",
 		},
@@ -104,8 +109,8 @@ func TestAnswersOfCompatibleServers(t *testing.T) {
 	}
 }
 
-// A gateway passes on that the model behind it wants the limit by its newer name. The next try has
-// it, and all after it.
+// A gateway passes on that the model behind it wants the limit by its newer name. The request is sent
+// again with it, and all after it have it. No retry is needed.
 func TestTheOtherNameOfTheLimit(t *testing.T) {
 	t.Parallel()
 	var server compatible
@@ -115,9 +120,8 @@ func TestTheOtherNameOfTheLimit(t *testing.T) {
 		}
 		return 200, events, `data: {"choices":[{"delta":{"content":"Hi."},"finish_reason":"stop"}]}` + "\n\n"
 	})
-	patient := llm.Retrying(model, llm.RetryPolicy{First: time.Millisecond}, slog.New(slog.DiscardHandler))
 	for range 2 {
-		if response, err := patient.Chat(t.Context(), hello, nil); err != nil || response.Message.Text() != "Hi." {
+		if response, err := model.Chat(t.Context(), hello, nil); err != nil || response.Message.Text() != "Hi." {
 			t.Fatalf("%+v, %v", response, err)
 		}
 	}
@@ -136,6 +140,43 @@ func TestNoNameOfTheLimitIsAccepted(t *testing.T) {
 	patient := llm.Retrying(model, llm.RetryPolicy{First: time.Millisecond}, slog.New(slog.DiscardHandler))
 	if _, err := patient.Chat(t.Context(), hello, nil); llm.KindOf(err) != llm.BadRequest || len(server.sent) != 2 {
 		t.Errorf("%v after %d requests", err, len(server.sent))
+	}
+}
+
+// OpenAI's newer models take tools and reasoning together by Responses only, also behind a gateway.
+func TestAModelThatNeedsResponses(t *testing.T) {
+	t.Parallel()
+	rules := script.Script{Rules: []script.Rule{{Answer: script.Answer{Text: "Hi."}}}}
+	tools := llm.Request{Messages: hello.Messages, Tools: []llm.Tool{{Name: "run", Schema: []byte(`{"type":"object"}`)}}}
+	for _, test := range []struct {
+		model, effort string
+		api           openai.API
+		request       llm.Request
+		refused       bool
+	}{
+		{"gpt-5.4", "high", openai.Chat, tools, true},
+		{"gpt-5.4", "", openai.Chat, tools, false},
+		{"gpt-5.4", "none", openai.Chat, tools, false},
+		{"gpt-6-sol", "", openai.Chat, tools, true},
+		{"gpt-6-sol", "none", openai.Chat, tools, false},
+		{"gpt-6-sol", "high", openai.Chat, hello, false},
+		{"gpt-6-sol", "high", openai.Responses, tools, false},
+		{"gpt-5", "high", openai.Chat, tools, false},
+	} {
+		made, err := script.New(rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		connect := func(endpoint llm.Endpoint) (llm.Model, error) {
+			endpoint.Model, endpoint.Reasoning.Effort = test.model, test.effort
+			return openai.New(endpoint, test.api)
+		}
+		model, _ := llmtest.OverHTTP(connect, "/v1")(t, made, llm.Endpoint{})
+		_, err = model.Chat(t.Context(), test.request, nil)
+		coded, _ := task.AsError(err)
+		if (err != nil) != test.refused || test.refused && (llm.KindOf(err) != llm.BadRequest || coded.Hint != "set llm.api: responses") {
+			t.Errorf("%s with %q by %s: %v, %+v", test.model, test.effort, test.api, err, coded)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 )
@@ -39,6 +40,7 @@ func (c chatWire) read(body []byte) (asked, error) {
 		} `json:"stream_options"`
 		MaxTokens           int64           `json:"max_tokens"`
 		MaxCompletionTokens int64           `json:"max_completion_tokens"`
+		ReasoningEffort     string          `json:"reasoning_effort"`
 		Tools               json.RawMessage `json:"tools"`
 		Messages            json.RawMessage `json:"messages"`
 	}
@@ -50,6 +52,9 @@ func (c chatWire) read(body []byte) (asked, error) {
 	}
 	ask := asked{stream: raw.Stream, usage: raw.StreamOptions.IncludeUsage, ordered: ordered(raw.Tools, raw.Messages)}
 	ask.request.MaxTokens = max(raw.MaxTokens, raw.MaxCompletionTokens)
+	if len(raw.Tools) > 0 && toolsElsewhere(raw.Model, raw.ReasoningEffort) {
+		return asked{}, fmt.Errorf("function tools with reasoning_effort are not supported for %s in /v1/chat/completions; use /v1/responses", raw.Model)
+	}
 	var tools []struct {
 		Type     string `json:"type"`
 		Function struct {
@@ -76,6 +81,17 @@ func (c chatWire) read(body []byte) (asked, error) {
 		return asked{}, fmt.Errorf("messages: %w", err)
 	}
 	return ask, c.messages(&ask.request, messages)
+}
+
+var (
+	newer  = regexp.MustCompile(`^gpt-(?:5\.[4-9]|[6-9])`)
+	newest = regexp.MustCompile(`^gpt-(?:5\.[6-9]|[6-9])`)
+)
+
+// toolsElsewhere reports whether a model takes tools by Responses only: OpenAI's since gpt-5.4 if an
+// effort is asked for, and since gpt-5.6 unless it is "none".
+func toolsElsewhere(model, effort string) bool {
+	return effort != "none" && (newest.MatchString(model) || effort != "" && newer.MatchString(model))
 }
 
 func (chatWire) messages(request *llm.Request, messages []chatMessage) error {
