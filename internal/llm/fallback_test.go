@@ -21,13 +21,21 @@ type named struct {
 	mu    sync.Mutex
 	fails error
 	asked []llm.Request
+
+	cannotCount error
+	counted     int
 }
 
 func (m *named) Info() llm.Info {
 	return llm.Info{Provider: "test", Model: m.name, MaxTokens: 100, ContextLength: m.context}
 }
 
-func (m *named) CountTokens(context.Context, llm.Request) (int64, error) { return m.context, nil }
+func (m *named) CountTokens(context.Context, llm.Request) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counted++
+	return m.context, m.cannotCount
+}
 
 func (m *named) Chat(_ context.Context, request llm.Request, sink llm.Sink) (llm.Response, error) {
 	m.mu.Lock()
@@ -183,6 +191,67 @@ func TestOneCallFindsOut(t *testing.T) {
 			t.Errorf("the second was asked %d times, the probe %d times", second.calls(), probe.calls())
 		}
 	})
+}
+
+// A call that began before the outage neither counts as the one that finds out nor ends it.
+func TestAnOldCallFindsNothingOut(t *testing.T) {
+	t.Parallel()
+	for name, ends := range map[string]error{"given up": context.Canceled, "failed": kind(llm.Overloaded)} {
+		synctest.Test(t, func(t *testing.T) {
+			old := &held{named: named{name: "first", fails: ends}, begun: make(chan struct{}), goOn: make(chan struct{})}
+			probe := &held{named: named{name: "first", fails: kind(llm.Overloaded)}, begun: make(chan struct{}), goOn: make(chan struct{})}
+			first, second, outages := &named{name: "first", fails: kind(llm.Overloaded)}, &named{name: "second"}, &llm.Outages{}
+			ask := func(first llm.Model) {
+				model := llm.WithFallback(llm.Fallback{First: first, Probe: probe, Second: second, Outages: outages})
+				if response, err := model.Chat(t.Context(), llm.Request{}, nil); err == nil && (response.Standin == nil || response.Standin.Since.IsZero()) {
+					t.Errorf("%s: %+v", name, response.Standin)
+				}
+			}
+			var wait sync.WaitGroup
+			wait.Go(func() { ask(old) })
+			<-old.begun
+			ask(first)                  // finds the outage
+			time.Sleep(5 * time.Minute) //nolint:forbidigo // the time of a synctest bubble
+			wait.Go(func() { ask(first) })
+			<-probe.begun
+			close(old.goOn)
+			synctest.Wait()
+			ask(first) // while the probe is under way
+			if probe.calls() != 0 || first.calls() != 1 {
+				t.Errorf("%s: another call went to the first model", name)
+			}
+			close(probe.goOn)
+			wait.Wait()
+			time.Sleep(10*time.Minute - time.Second) //nolint:forbidigo // the time of a synctest bubble
+			probed := probe.calls()
+			ask(first)
+			if probed != 1 || probe.calls() != 1 {
+				t.Errorf("%s: the first model was asked %d and %d times, want once", name, probed, probe.calls())
+			}
+			outcome := make(chan struct{})
+			time.Sleep(time.Second) //nolint:forbidigo // the time of a synctest bubble
+			go func() { defer close(outcome); ask(first) }()
+			<-probe.begun // after ten minutes, not twenty
+			<-outcome
+		})
+	}
+}
+
+// A server that does not answer a count is out; one that only does not count is not.
+func TestACountThatFails(t *testing.T) {
+	t.Parallel()
+	for k, out := range map[llm.Kind]bool{llm.Unreachable: true, llm.TimedOut: true, llm.RateLimited: false, llm.CannotCount: false} {
+		first, second := &named{name: "first", context: 1000, cannotCount: kind(k)}, &named{name: "second", context: 500}
+		model := withFallback(first, second)
+		tokens, err := model.CountTokens(t.Context(), llm.Request{})
+		if out != (err == nil && tokens == 500) || !out && llm.KindOf(err) != k {
+			t.Errorf("%s: %d, %v", k, tokens, err)
+		}
+		response, err := model.Chat(t.Context(), llm.Request{}, nil)
+		if err != nil || out != (response.Model == "second") || first.counted != 1 {
+			t.Errorf("%s: %q answers, %v", k, response.Model, err)
+		}
+	}
 }
 
 // A call that was given up says nothing about the model.

@@ -189,6 +189,9 @@ func (j *journal) Done(ctx context.Context, done tool.Done) error {
 // Compacted implements turn.Recorder. The conversation itself has written what it
 // came to.
 func (j *journal) Compacted(ctx context.Context, compaction conversation.Compaction) error {
+	if err := j.tellFallback(ctx, compaction.Standin); err != nil {
+		return err
+	}
 	if compaction.Usage == (llm.Usage{}) {
 		return nil
 	}

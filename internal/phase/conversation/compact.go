@@ -33,7 +33,9 @@ type Compaction struct {
 	Failure string    `json:"failure,omitempty"` // why there is no summary, when one was wanted
 	Usage   llm.Usage `json:"usage"`             // of the summary
 	Cost    llm.Money `json:"cost"`
-	State   State     `json:"state"`
+	// Standin says that another model wrote it than the one that is configured, if so.
+	Standin *llm.Standin `json:"standin,omitempty"`
+	State   State        `json:"state"`
 }
 
 const (
@@ -259,6 +261,9 @@ func (c *Conversation) write(ctx context.Context, done *Compaction, state State,
 			return "", err
 		}
 		done.Usage, done.Cost = done.Usage.Add(response.Usage), done.Cost+response.Cost
+		if response.Standin != nil {
+			done.Standin = response.Standin
+		}
 		if notes = strings.TrimSpace(response.Message.Text()); notes == "" {
 			return "", nil
 		}
