@@ -96,9 +96,13 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 			return broker.AttemptsComment(status.LanguageOf(ctx, t), t)
 		},
 	}
+	learns := intake.Memory(nil)
+	if c.Memory.Enabled {
+		learns = f.store
+	}
 	taking := intake.New(intake.Options{
 		Tasks: f.store, Outbox: f.sender, Changes: f.changes, Forges: f.forges, Snapshots: f.snapshots, Verdicts: verdicts.Reader{Own: f.store}, Facts: f.store, BranchCommit: branchCommit(f.mirrors), Trust: f.trust, Scope: scopeOf(c), Outside: outsideOf(c), Bot: botOf(c, f.forges), Steering: f.steering,
-		Labels: c.LabelNames, Rules: rulesOf(c), Language: task.Language(c.Language), TakenUp: logs.TakenUp, Merges: mergesIn(f.mirrors), KeepUnassigned: !c.TaskStop.Enabled, Stop: controller.Unwanted, Now: now, OutboxChanged: f.sender.Wake, Log: f.log,
+		Labels: c.LabelNames, Rules: rulesOf(c), Language: task.Language(c.Language), TakenUp: logs.TakenUp, Merges: mergesIn(f.mirrors), Memory: learns, Mask: f.mask, KeepUnassigned: !c.TaskStop.Enabled, Stop: controller.Unwanted, Now: now, OutboxChanged: f.sender.Wake, Log: f.log,
 	})
 	plans := approvals(c, f, logs, controller)
 	watcher = broker.NewWatcher(broker.WatchOptions{
@@ -142,6 +146,9 @@ func handOutOptions(c config.Config, f *connections, logs *comments.Log, plans *
 	preparer := &assignment.Preparer{
 		Snapshots: f.snapshots, Forges: f.forges, Verdicts: verdicts.Reader{Own: f.store}, Tasks: f.store, Events: f.store, Repositories: repositories{f.mirrors}, Now: f.clock.Now,
 		Comments: logs.Present, Approval: plans.Brief, Steering: f.steering, Roles: map[task.Role]string{},
+	}
+	if c.Memory.Enabled {
+		preparer.Memory = f.store
 	}
 	for name, role := range c.Roles {
 		preparer.Roles[task.Role(name)] = role.Description

@@ -109,6 +109,11 @@ func serveOn(ctx context.Context, p Program, c config.Config, has resources, rea
 	if err != nil {
 		return err
 	}
+	if !c.Memory.Enabled { // so that nothing is learned later from what was said meanwhile
+		if err := database.ForgetWatched(ctx); err != nil {
+			return err
+		}
+	}
 	stopTasks := tasks.start(ctx, connected)
 	defer func() { stopTasks(context.WithoutCancel(ctx)) }()
 	encryption, err := encryptionOf(c)

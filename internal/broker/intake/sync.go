@@ -128,7 +128,11 @@ func (i *Intake) worthALook(ctx context.Context, from forge.Forge, repository st
 	for _, key := range i.dueChecks(func(in task.Repository) bool { return in == here }) {
 		found.need(key)
 	}
-	return found, failed
+	ended, err := i.endedPulls(ctx, from, here, func(key task.Key) bool { return found.has[key] })
+	for _, key := range ended {
+		found.need(key)
+	}
+	return found, errors.Join(failed, err)
 }
 
 // looked is how a sync has found a pull request of the board, and when.
