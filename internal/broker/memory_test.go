@@ -182,9 +182,9 @@ func TestRightsThatCannotBeRead(t *testing.T) {
 	o.later(time.Hour)
 	o.forge.SetFaults(func(call dummy.Call) dummy.Fault {
 		if call.Method == "Access" {
-			return dummy.Fault{Before: &forge.Error{Err: task.Errorf(task.Unavailable, "down")}}
+			return dummy.Refuse
 		}
-		return dummy.Fault{}
+		return dummy.None
 	})
 	if err := o.intake.Sync(t.Context(), []task.Forge{task.GitHub}, time.Time{}); err == nil || len(o.notes()) != 0 {
 		t.Fatalf("kept %q, %v", o.noteTexts(), err)
