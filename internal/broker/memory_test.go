@@ -62,7 +62,7 @@ func (o *office) reviewedByPeople() task.Key {
 	o.forge.AddThread(pull, bot, "gate/gate.go", 6, "Our own review has found something here.")
 	taken := o.forge.AddThread(pull, "bob", "gate/gate.go", 7, "This looks wrong and should be removed.")
 	o.forge.AddReply(pull, taken.ID, "bob", "Never mind, I misread it.")
-	o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges, Body: "Every change needs an entry in the changelog."})
+	o.forge.AddReview(pull, forge.Review{Author: "ann", Verdict: forge.RequestChanges, Body: "Every change needs an entry in the changelog.", At: time.Now().Add(-time.Hour)}) // the clock of the database cannot be moved
 	o.forge.AddReview(pull, forge.Review{Author: "eve", Verdict: forge.RequestChanges, Body: "Every change needs a stranger's blessing."})
 	o.forge.AddReview(pull, forge.Review{Author: "bob", Verdict: forge.Approve, Body: "Looks good to me, thank you!"})
 	o.sync()
