@@ -95,6 +95,8 @@ var (
 	htmlComment = regexp.MustCompile(`(?s)<!--.*?(?:-->|$)`)
 	quotedLine  = regexp.MustCompile(`(?m)^[ \t]*>.*$`)
 	emptyLines  = regexp.MustCompile(`\n\s*\n+`)
+	// addressed is whom a comment is addressed to.
+	addressed = regexp.MustCompile(`^(?:\s*@[\w.\[\]-]+[,:]?)+\s*`)
 )
 
 // Clean is a text as a note has it: without what it quotes, without what cannot be seen, and not
@@ -108,7 +110,8 @@ func Clean(text string) string {
 		}
 		return r
 	}, text)
-	return textfmt.Shorten(strings.TrimSpace(emptyLines.ReplaceAllString(text, "\n")), MaxText)
+	text = addressed.ReplaceAllString(emptyLines.ReplaceAllString(text, "\n"), "")
+	return textfmt.Shorten(strings.TrimSpace(text), MaxText)
 }
 
 func letters(text string) (n int) {

@@ -33,8 +33,8 @@ func TestWhatIsLearned(t *testing.T) {
 	lesson := memory.Learn(memory.Ended{
 		Pull: pull, URL: "https://forge.example/7", Merged: true,
 		Requests: []memory.Request{
-			request("1", "> what you wrote\r\n\r\nWrap errors with <!-- hidden --> the name.\u200b\n\n\nIt is "+secret),
-			request("2", "nit"), request("3", "> only a quotation of somebody"), request("4", "例外を握りつぶさない"),
+			request("1", "> what you wrote\r\n\r\n@toryo Wrap errors with <!-- hidden --> the name.\u200b\n\n\nIt is "+secret),
+			request("2", "nit"), request("5", "@toryo-bot, thanks!"), request("3", "> only a quotation of somebody"), request("4", "例外を握りつぶさない"),
 		},
 	}, nil, func(text string) string { return strings.ReplaceAll(text, secret, "***") }, noon)
 	if len(lesson.Learned) != 2 {
@@ -115,17 +115,11 @@ func TestChoose(t *testing.T) {
 	}
 	for _, c := range []struct{ about, want string }{
 		{"Make the timeout of gate.go a configuration key", "file words hand usual"},
-		{"See internal/gate/key.go", "folder file hand usual"}, // both are in the folder
+		{"See internal/gate/key.go", "file folder hand usual"}, // gate is also a word
 		{"設定ファイルの値を検証してほしい", "japanese hand usual"},
 		{"Something else", "hand usual"},
 	} {
 		got := ids(memory.About{Texts: []string{c.about}})
-		if c.about == "See internal/gate/key.go" {
-			if !strings.Contains(got, "folder") || !strings.Contains(got, "file") || strings.Contains(got, "unrelated") {
-				t.Errorf("%q is given %q", c.about, got)
-			}
-			continue
-		}
 		if got != c.want {
 			t.Errorf("%q is given %q, want %q", c.about, got, c.want)
 		}

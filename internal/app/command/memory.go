@@ -82,7 +82,7 @@ func (o *memoryOn) print(all wire.Notes) error {
 		if note.Source != "" {
 			parts = append(parts, note.Source)
 		}
-		fmt.Fprintf(&text, "%s  %s\n    %s\n", note.ID, cli.OneLine(strings.Join(parts, "  ")), cli.OneLine(note.Text))
+		fmt.Fprintf(&text, "%s  %s\n    %s\n", note.ID, inOneLine(strings.Join(parts, ", ")), inOneLine(note.Text))
 	}
 	if len(all.Notes) == 0 {
 		text.WriteString("there are no notes\n")
@@ -93,6 +93,9 @@ func (o *memoryOn) print(all wire.Notes) error {
 	_, err := fmt.Fprint(o.Stdout, text.String())
 	return err
 }
+
+// inOneLine is a text of others, whole, as a terminal can show it.
+func inOneLine(text string) string { return textfmt.OneLine(strings.Map(cli.Visible, text)) }
 
 func memoryAddCommand(p site.Program) *cobra.Command {
 	o := memoryOn{operate: operate{Program: p}}
