@@ -30,20 +30,20 @@ func notePath(id string) string { return memoryPath + "?" + url.Values{noteField
 
 func (p *Pages) registerMemory(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+memoryPath, p.page(access.Viewer, p.showMemory))
-	on := func(name string, do func(r *http.Request, v visit) error, noted ...string) {
-		mux.HandleFunc("POST "+memoryPath+"/"+name, p.act(action{name: "memory." + name, role: access.Operator, noted: noted, do: func(r *http.Request, v visit) (string, error) {
+	on := func(path, name string, do func(r *http.Request, v visit) error, noted ...string) {
+		mux.HandleFunc("POST "+memoryPath+path, p.act(action{name: name, role: access.Operator, noted: noted, do: func(r *http.Request, v visit) (string, error) {
 			return safeNext(r.PostFormValue("next")), do(r, v)
 		}}))
 	}
-	on("add", func(r *http.Request, v visit) error {
+	on("/add", "memory.add", func(r *http.Request, v visit) error {
 		_, err := memory.Write(r.Context(), p.Store, r.PostFormValue("repository"), r.PostFormValue("text"), r.PostFormValue("path"), v.user.Login, p.Now())
 		return err
 	}, "repository")
-	on("edit", func(r *http.Request, v visit) error {
+	on("/edit", "memory.edit", func(r *http.Request, v visit) error {
 		_, err := memory.Edit(r.Context(), p.Store, r.PostFormValue("id"), r.PostFormValue("text"), v.user.Login, p.Now())
 		return err
 	}, "id")
-	on("forget", func(r *http.Request, _ visit) error { return p.Store.ForgetNote(r.Context(), r.PostFormValue("id")) }, "id")
+	on("/forget", "memory.forget", func(r *http.Request, _ visit) error { return p.Store.ForgetNote(r.Context(), r.PostFormValue("id")) }, "id")
 }
 
 // memoryView is a page of notes.
@@ -90,7 +90,9 @@ func (p *Pages) showMemory(r *http.Request, v visit) (templ.Component, error) {
 	if err := view.readRepositories(r, p.Store, found); err != nil {
 		return nil, err
 	}
-	found = slices.DeleteFunc(found, func(note store.Note) bool { return !contains(view.search(), note.Text, note.Path, note.Author, note.EditedBy) })
+	found = slices.DeleteFunc(found, func(note store.Note) bool {
+		return !contains(view.search(), note.Text, note.Path, note.Author, note.EditedBy)
+	})
 	inOrder(view.listing, found, memoryColumns)
 	view.notes = pageOf(&view.listing, found)
 	view.links, err = p.linksOf(ctx, v, view.path)
