@@ -61,10 +61,7 @@ func TestNotesFromPastReviews(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		model, err := script.New(script.Script{Rules: []script.Rule{{Answer: script.Answer{Text: `{"verdict": "approve", "overall_review": "Good.", "strengths": [], "weaknesses": [], "important_points": [], "future_considerations": []}`}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		model := scripted(t, call(judgement))
 		if _, err := (judge.Judge{Model: model}).Judge(t.Context(), paper); err != nil {
 			t.Fatal(err)
 		}
