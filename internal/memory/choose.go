@@ -140,7 +140,7 @@ func wordsOf(text string) map[string]bool {
 	}
 	var before rune
 	for _, r := range lower {
-		if ideographic(before) && ideographic(r) && !(unicode.Is(unicode.Hiragana, before) && unicode.Is(unicode.Hiragana, r)) {
+		if ideographic(before) && ideographic(r) && (!unicode.Is(unicode.Hiragana, before) || !unicode.Is(unicode.Hiragana, r)) {
 			words[string([]rune{before, r})] = true
 		}
 		before = r

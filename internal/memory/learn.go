@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// MaxText is how many characters the text of a note has at most, and MaxPath how many its path has.
+	// MaxText is how many characters the text of a note has at most.
 	MaxText = 500
+	// MaxPath is how many characters its path has at most.
 	MaxPath = 300
 	// MostNotes is how many notes a repository keeps.
 	MostNotes = 500

@@ -176,12 +176,9 @@ func (i *Intake) askedFor(ctx context.Context, snapshot items.Snapshot) ([]memor
 			asked = append(asked, memory.Request{Comment: comment, Path: path, Done: done})
 		}
 	}
-	for _, thread := range snapshot.Threads {
+	for _, thread := range slices.DeleteFunc(slices.Clone(snapshot.Threads), takenBack) {
 		first := thread.Comments[0]
-		takenBack := slices.ContainsFunc(thread.Comments[1:], func(c task.Comment) bool { return c.By(first.Author) && memory.Withdraws(c.Body) })
-		if !takenBack {
-			add(first, thread.Anchor.Path, thread.Resolved || thread.Outdated && changed.After(first.CreatedAt))
-		}
+		add(first, thread.Anchor.Path, thread.Resolved || thread.Outdated && changed.After(first.CreatedAt))
 	}
 	for _, comment := range snapshot.ReviewComments {
 		requests := comment.About == string(forge.RequestChanges) || comment.About == string(forge.Remark) && i.options.Rules.fixUpOn(OnReviewComments)
@@ -195,6 +192,11 @@ func (i *Intake) askedFor(ctx context.Context, snapshot items.Snapshot) ([]memor
 		}
 	}
 	return asked, nil
+}
+
+// takenBack reports whether who began a thread has said later that it does not matter.
+func takenBack(thread forge.ReviewThread) bool {
+	return slices.ContainsFunc(thread.Comments[1:], func(c task.Comment) bool { return c.By(thread.Comments[0].Author) && memory.Withdraws(c.Body) })
 }
 
 // changedAt is when a task has last changed a pull request because somebody asked for it.
