@@ -12,10 +12,14 @@ type NoteEnding string
 
 // The endings. A note that a person wrote by hand has none.
 const (
-	NoteDone   NoteEnding = "done"   // it was changed, and the pull request was merged
-	NoteMerged NoteEnding = "merged" // the pull request was merged; whether it was changed is not known
-	NoteClosed NoteEnding = "closed" // the pull request was closed without being merged
+	NoteDone     NoteEnding = "done"     // a task changed the place afterwards, and the pull request was merged
+	NoteResolved NoteEnding = "resolved" // the thread was resolved, and the pull request was merged
+	NoteMerged   NoteEnding = "merged"   // the pull request was merged; whether it was changed is not known
+	NoteClosed   NoteEnding = "closed"   // the pull request was closed without being merged
 )
+
+// NoteEndings are the endings, the best first. A note that several comments asked for has the best of theirs.
+var NoteEndings = []NoteEnding{NoteDone, NoteResolved, NoteMerged, NoteClosed}
 
 // Note is something that a reviewer asked for, or that a person wrote by hand, kept for later tasks
 // of the repository.
@@ -28,7 +32,7 @@ type Note struct {
 	Author     string // who asked for it, or wrote it
 	URL        string // of the pull request; empty if a person wrote it by hand
 	Pull       int64  // its number
-	Asked      int    // how often the same was asked for
+	Asked      int    // on how many pull requests the same was asked for
 	AskedAt    time.Time
 	CreatedAt  time.Time
 	EditedBy   string // who changed the text last; empty if nobody did
@@ -49,12 +53,13 @@ type Learned struct {
 // Lesson is what is learned from the reviews of a pull request that has ended.
 type Lesson struct {
 	Pull task.Key
-	// Present are the hashes of all comments that the forge has, whoever wrote them. Notes from others
-	// of this pull request are removed unless a person has edited them: their comment was deleted.
+	// Present are the hashes of all comments that the forge has and nobody took back, whoever wrote
+	// them. Other comments of this pull request count no more: a note that is left without any is
+	// removed unless a person has edited it, and a comment that is there again is learned again.
 	Present []string
 	Learned []Learned
-	// Most is how many notes a repository keeps. Those go first that were not given to a task for the
-	// longest time.
+	// Most is how many notes a repository keeps. Those go first that were made or last given to a task
+	// the longest time ago.
 	Most int
 }
 
@@ -64,6 +69,7 @@ type NoteFilter struct {
 	Repository string
 	Before     string   // an id: older ones than this
 	IDs        []string // only these
+	Pull       int64    // only those that comments of this pull request asked for; needs Forge and Repository
 	Limit      int
 }
 
@@ -73,11 +79,13 @@ type Memory interface {
 	WatchPull(ctx context.Context, pull task.Key) error
 	// WatchedPulls returns those of a repository, by number.
 	WatchedPulls(ctx context.Context, in task.Repository) ([]task.Key, error)
+	// UnwatchPull ends the watch of a pull request from which nothing can be learned.
+	UnwatchPull(ctx context.Context, pull task.Key) error
 	// ForgetWatched forgets all pull requests that are watched.
 	ForgetWatched(ctx context.Context) error
 	// Learn keeps a lesson in one transaction, and ends the watch of its pull request. What comes from a
-	// source that is known changes the text and the ending of its note, if that is there, has no other
-	// source and was not edited by a person.
+	// source that is known changes its note, if that is there and was not edited by a person. If the
+	// note has other sources too, what says something else leaves it.
 	Learn(ctx context.Context, lesson Lesson) error
 
 	// AddNote keeps a note that a person wrote. The store gives it its id. It fails with TooLarge if

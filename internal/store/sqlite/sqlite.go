@@ -215,10 +215,9 @@ func create(path string) error {
 
 // writer makes the one connection that writes. It waits for its turn when it
 // begins, and a commit has been synced when it returns. A log that has grown
-// large is cut back to 64 MB. What is deleted is overwritten with zeros: people delete
-// what nobody is to find again.
+// large is cut back to 64 MB.
 func writer(path string) (*sql.DB, error) {
-	return connect(path, 1, "immediate", "journal_mode(WAL)", "synchronous(FULL)", "journal_size_limit(67108864)", "secure_delete(1)")
+	return connect(path, 1, "immediate", "journal_mode(WAL)", "synchronous(FULL)", "journal_size_limit(67108864)")
 }
 
 // connect makes a pool of connections, each with the given settings.

@@ -17,6 +17,12 @@ var memoryChecks = []check{
 	{"a note follows its comment until a person edits it", followComment},
 	{"what was forgotten is gone and not learned again", forgetNote},
 	{"a repository keeps so many notes, those that were used last and those of people", mostNotes},
+	{"a repository whose notes were all used keeps a new one", newNoteStays},
+	{"a note stays while one of its comments is there", oneOfTwoComments},
+	{"a comment that comes to say something else leaves its note", commentLeaves},
+	{"how often counts pull requests, and the best ending stays", askedByPulls},
+	{"what says the same as a note that is gone is a new note", intoNothing},
+	{"a comment that is there again is learned again", thereAgain},
 	{"notes are of their repository", notesApart},
 }
 
@@ -50,6 +56,8 @@ func watchPulls(t *testing.T, s store.Store) {
 	equal(t, got[[]task.Key](t)(s.WatchedPulls(t.Context(), learnedPull.Repo())), []task.Key{other, learnedPull})
 	must(t, s.Learn(t.Context(), lesson(nil)))
 	equal(t, got[[]task.Key](t)(s.WatchedPulls(t.Context(), learnedPull.Repo())), []task.Key{other})
+	must(t, s.UnwatchPull(t.Context(), other))
+	equal(t, len(got[[]task.Key](t)(s.WatchedPulls(t.Context(), learnedPull.Repo()))), 0)
 	must(t, s.ForgetWatched(t.Context()))
 	equal(t, len(got[[]task.Key](t)(s.WatchedPulls(t.Context(), elsewhere.Repo()))), 0)
 	wantCode(t, s.WatchPull(t.Context(), task.Key{}), task.Invalid)
@@ -74,10 +82,12 @@ func learnOnce(t *testing.T, s store.Store) {
 func learnSame(t *testing.T, s store.Store) {
 	must(t, s.Learn(t.Context(), lesson([]string{"a"}, learned("a", "Close the gate."))))
 	first := notes(t, s)[0]
-	same := learned("b", "Please close the gate.")
-	same.Into, same.Note.AskedAt = first.ID, noon.Add(time.Hour)
+	same := sameAs(first.ID, "b", "bob")
+	same.Note.AskedAt, same.Note.Pull = noon.Add(time.Hour), 8
 	for range 2 {
-		must(t, s.Learn(t.Context(), lesson([]string{"a", "b"}, same)))
+		later := lesson([]string{"b"}, same)
+		later.Pull.Number = 8
+		must(t, s.Learn(t.Context(), later))
 	}
 	first.Asked, first.AskedAt = 2, noon.Add(time.Hour)
 	equal(t, notes(t, s), []store.Note{first})
@@ -104,6 +114,7 @@ func followComment(t *testing.T, s store.Store) {
 func forgetNote(t *testing.T, s store.Store) {
 	must(t, s.Learn(t.Context(), lesson([]string{"a"}, learned("a", "Close the gate."))))
 	must(t, s.ForgetNote(t.Context(), notes(t, s)[0].ID))
+	must(t, s.Learn(t.Context(), lesson([]string{}))) // its comment is gone for a while
 	must(t, s.Learn(t.Context(), lesson([]string{"a"}, learned("a", "Close the gate."))))
 	equal(t, len(notes(t, s)), 0)
 	wantCode(t, s.ForgetNote(t.Context(), "none"), task.NotFound)
@@ -118,14 +129,9 @@ func mostNotes(t *testing.T, s store.Store) {
 	must(t, s.UseNotes(t.Context(), nil, noon))
 	more := lesson([]string{"0", "1", "2", "3"}, learned("3", "Note 3"))
 	more.Most = 3
+	more.Learned[0].Note.CreatedAt = noon.Add(time.Second)
 	must(t, s.Learn(t.Context(), more))
-	texts := func() (texts []string) {
-		for _, note := range notes(t, s) {
-			texts = append(texts, note.Text)
-		}
-		return texts
-	}
-	equal(t, texts(), []string{"Note 3", "Note 0", "By hand."})
+	equal(t, noteTexts(t, s), []string{"Note 3", "Note 0", "By hand."})
 	for _, note := range notes(t, s) {
 		got[store.Note](t)(s.EditNote(t.Context(), note.ID, note.Text, "bob", noon))
 	}
@@ -133,6 +139,83 @@ func mostNotes(t *testing.T, s store.Store) {
 	wantCode(t, err, task.TooLarge)
 	must(t, s.ForgetNote(t.Context(), own.ID))
 	got[store.Note](t)(s.AddNote(t.Context(), own, 3))
+}
+
+// newNoteStays has notes that were all used, and one more: what was used longest ago goes.
+func newNoteStays(t *testing.T, s store.Store) {
+	present := []string{"a", "b", "c"}
+	must(t, s.Learn(t.Context(), lesson(present, learned("a", "Close the gate."), learned("b", "Oil it."))))
+	all := notes(t, s)
+	must(t, s.UseNotes(t.Context(), []string{all[0].ID}, noon.Add(time.Hour)))
+	must(t, s.UseNotes(t.Context(), []string{all[1].ID}, noon.Add(2*time.Hour)))
+	more := lesson(present, learned("c", "Paint it."))
+	more.Most, more.Learned[0].Note.CreatedAt = 2, noon.Add(3*time.Hour)
+	must(t, s.Learn(t.Context(), more))
+	equal(t, noteTexts(t, s), []string{"Paint it.", "Close the gate."})
+}
+
+func noteTexts(t *testing.T, s store.Store) (texts []string) {
+	t.Helper()
+	for _, note := range notes(t, s) {
+		texts = append(texts, note.Text)
+	}
+	return texts
+}
+
+// sameAs is what is learned from another comment that asks for the same as a note.
+func sameAs(into, source, author string) store.Learned {
+	same := learned(source, "Please close the gate.")
+	same.Into, same.Note.Author = into, author
+	return same
+}
+
+func oneOfTwoComments(t *testing.T, s store.Store) {
+	both := []store.Learned{learned("a", "Close the gate."), sameAs("a", "b", "bob")}
+	must(t, s.Learn(t.Context(), lesson([]string{"a", "b"}, both...)))
+	first := notes(t, s)[0]
+	must(t, s.Learn(t.Context(), lesson([]string{"b"}, sameAs(first.ID, "b", "bob")))) // the first was deleted
+	found := notes(t, s)
+	equal(t, len(found), 1)
+	equal(t, found[0].ID, first.ID)
+	equal(t, found[0].Author+": "+found[0].Text, "bob: Please close the gate.") // nothing is left of the first
+	must(t, s.Learn(t.Context(), lesson([]string{})))
+	equal(t, len(notes(t, s)), 0)
+}
+
+func commentLeaves(t *testing.T, s store.Store) {
+	must(t, s.Learn(t.Context(), lesson([]string{"a", "b"}, learned("a", "Close the gate."), sameAs("a", "b", "bob"))))
+	first := notes(t, s)[0]
+	must(t, s.Learn(t.Context(), lesson([]string{"a", "b"}, sameAs(first.ID, "a", "ann"), learned("b", "Paint the fence."))))
+	equal(t, noteTexts(t, s), []string{"Paint the fence.", "Please close the gate."})
+}
+
+func askedByPulls(t *testing.T, s store.Store) {
+	closed := learned("a", "Close the gate.")
+	closed.Note.Ending = store.NoteClosed
+	must(t, s.Learn(t.Context(), lesson([]string{"a", "b", "c"}, closed, sameAs("a", "b", "bob"), sameAs("a", "c", "bob"))))
+	note := notes(t, s)[0]
+	equal(t, note.Asked, 1) // three lines of one pull request
+	other := lesson([]string{"d"}, sameAs(note.ID, "d", "bob"))
+	other.Pull.Number, other.Learned[0].Note.Pull, other.Learned[0].Note.AskedAt = 6, 6, noon.Add(-time.Hour)
+	must(t, s.Learn(t.Context(), other))
+	note.Asked, note.Ending = 2, store.NoteDone // and it was not asked for last an hour earlier
+	equal(t, notes(t, s), []store.Note{note})
+	for number, want := range map[int64]int{6: 1, 7: 1, 8: 0} {
+		equal(t, len(got[[]store.Note](t)(s.ListNotes(t.Context(), store.NoteFilter{Forge: task.Gitea, Repository: "team/app", Pull: number}))), want)
+	}
+}
+
+func intoNothing(t *testing.T, s store.Store) {
+	must(t, s.Learn(t.Context(), lesson([]string{"a"}, sameAs("forgotten meanwhile", "a", "bob"))))
+	equal(t, noteTexts(t, s), []string{"Please close the gate."})
+}
+
+func thereAgain(t *testing.T, s store.Store) {
+	must(t, s.Learn(t.Context(), lesson([]string{"a"}, learned("a", "Close the gate."))))
+	must(t, s.Learn(t.Context(), lesson([]string{})))
+	equal(t, len(notes(t, s)), 0)
+	must(t, s.Learn(t.Context(), lesson([]string{"a"}, learned("a", "Close the gate."))))
+	equal(t, noteTexts(t, s), []string{"Close the gate."})
 }
 
 func notesApart(t *testing.T, s store.Store) {

@@ -1,6 +1,7 @@
 -- +goose Up
 
--- What reviewers asked for, as short notes for later tasks of the repository.
+-- What reviewers asked for, as short notes for later tasks of the repository. Source is the hash of the
+-- comment whose words a note has; empty if that is gone, or if a person wrote the note.
 CREATE TABLE memory_notes (
     id         TEXT   NOT NULL PRIMARY KEY,
     forge      TEXT   NOT NULL,
@@ -21,13 +22,19 @@ CREATE TABLE memory_notes (
 );
 CREATE INDEX memory_notes_of_repository ON memory_notes (forge, repository, id);
 
--- The hashes of the comments from which something was learned, so that this happens once. They stay
--- when the note is forgotten.
+-- The hashes of the comments from which something was learned, so that this happens once, with the note
+-- that each asked for. They stay when the note is forgotten.
 CREATE TABLE memory_sources (
-    source TEXT NOT NULL PRIMARY KEY
+    source     TEXT   NOT NULL PRIMARY KEY,
+    note       TEXT   NOT NULL,
+    forge      TEXT   NOT NULL,
+    repository TEXT   NOT NULL,
+    pull       BIGINT NOT NULL
 );
+CREATE INDEX memory_sources_of_note ON memory_sources (note);
+CREATE INDEX memory_sources_of_pull ON memory_sources (forge, repository, pull);
 
--- Pull requests of ours that were seen open, and from which nothing was learned since.
+-- Pull requests of ours from which nothing was learned since they were opened.
 CREATE TABLE memory_pulls (
     forge      TEXT   NOT NULL,
     repository TEXT   NOT NULL,
