@@ -18,11 +18,13 @@ const (
 	// mostGiven is how many notes a task is given, and maxGiven how many bytes their texts have in all.
 	mostGiven = 5
 	maxGiven  = 2000
-	// maxTaskText is how much of what a task says is compared, in bytes.
+	// maxTaskText is how much of what a task says is compared, in bytes, and mostPaths how many files:
+	// at most half of them may be those that its text names.
 	maxTaskText = 64 << 10
+	mostPaths   = 200
 	// recent is how long ago something was asked for that counts a little more.
 	recent = 90 * 24 * time.Hour
-	// usual is how often something was asked for that fits every task of the repository.
+	// usual is on how many pull requests something was asked for that fits every task of the repository.
 	usual = 3
 )
 
@@ -31,7 +33,8 @@ const (
 const (
 	sameFile   = 6
 	sameFolder = 3
-	eachWord   = 2 // that both have, up to mostWords of them
+	eachWord   = 2 // that both have, from leastWords up to mostWords of them
+	leastWords = 2
 	mostWords  = 5
 	byHand     = 3 // written by a person, for no file
 	mostAsked  = 3 // one for each time that it was asked for again, up to this
@@ -50,14 +53,14 @@ func Choose(notes []store.Note, about About, now time.Time) []store.Note {
 	if len(text) > maxTaskText {
 		text = strings.ToValidUTF8(text[:maxTaskText], "")
 	}
-	words, paths := wordsOf(text), append(slices.Clone(about.Paths), pathLike.FindAllString(text, -1)...)
+	words, files := wordsOf(text), filesOf(pathLike.FindAllString(text, -1), about.Paths)
 	type rated struct {
 		store.Note
 		points int
 	}
 	var fitting []rated
 	for _, note := range notes {
-		if points := fits(note, words, paths, now); points > 0 {
+		if points := fits(note, words, files, now); points > 0 {
 			fitting = append(fitting, rated{note, points})
 		}
 	}
@@ -76,14 +79,13 @@ func Choose(notes []store.Note, about About, now time.Time) []store.Note {
 }
 
 // fits rates a note for a task; 0 means that it does not fit.
-func fits(note store.Note, words map[string]bool, paths []string, now time.Time) int {
-	points := eachWord * min(inCommon(wordsOf(note.Text), words), mostWords)
+func fits(note store.Note, words map[string]bool, changed files, now time.Time) int {
+	points := 0
+	if common := min(tellingInCommon(wordsOf(note.Text), words), mostWords); common >= leastWords {
+		points = eachWord * common
+	}
 	if note.Path != "" {
-		nearest := 0
-		for _, one := range paths {
-			nearest = max(nearest, near(note.Path, one))
-		}
-		points += nearest
+		points += changed.near(note.Path)
 	} else if note.URL == "" {
 		points += byHand
 	}
@@ -97,17 +99,68 @@ func fits(note store.Note, words map[string]bool, paths []string, now time.Time)
 	return points
 }
 
-// near rates how near two paths are. One may be without its folders, as people write it.
-func near(one, other string) int {
-	one, other = path.Clean(one), path.Clean(other)
-	switch {
-	case one == other, strings.HasSuffix(one, "/"+other), strings.HasSuffix(other, "/"+one):
-		return sameFile
-	case path.Dir(one) == path.Dir(other) && path.Dir(one) != ".":
-		return sameFolder
-	default:
-		return 0
+// files are those that a task is about, so that a look at a note costs the same however many there are.
+type files struct {
+	whole   map[string]bool // their paths as they are given, cleaned
+	ends    map[string]bool // the ends of these paths: a/b/c.go has b/c.go and c.go
+	folders map[string]bool
+}
+
+// filesOf takes mostPaths files from those that a text names, half of them at most, and those that are
+// changed.
+func filesOf(named, changed []string) files {
+	all := files{map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	for _, some := range []struct {
+		paths []string
+		room  int
+	}{{named, mostPaths / 2}, {changed, mostPaths}} {
+		for _, one := range some.paths {
+			if len(all.whole) >= some.room {
+				break
+			}
+			all.add(one)
+		}
 	}
+	return all
+}
+
+func (f files) add(name string) {
+	if len(name) > MaxPath {
+		return
+	}
+	name = path.Clean(name)
+	if f.whole[name] || name == "." || name == "/" {
+		return
+	}
+	f.whole[name] = true
+	if folder := path.Dir(name); folder != "." {
+		f.folders[folder] = true
+	}
+	for end := name; ; {
+		_, rest, found := strings.Cut(end, "/")
+		if !found {
+			return
+		}
+		end = rest
+		f.ends[end] = true
+	}
+}
+
+// near rates how near a path is to the files. One may be without its folders, as people write it.
+func (f files) near(name string) int {
+	name = path.Clean(name)
+	if f.whole[name] || f.ends[name] {
+		return sameFile
+	}
+	for _, end, found := strings.Cut(name, "/"); found; _, end, found = strings.Cut(end, "/") {
+		if f.whole[end] {
+			return sameFile
+		}
+	}
+	if f.folders[path.Dir(name)] {
+		return sameFolder
+	}
+	return 0
 }
 
 // pathLike is what looks like the path or the name of a file.
@@ -126,6 +179,29 @@ var common = func() map[string]bool {
 	}
 	return all
 }()
+
+// commonPairs are the pairs of Japanese words that say nothing about what a text is about.
+var commonPairs = func() map[string]bool {
+	all := map[string]bool{}
+	for one := range strings.FieldsSeq(`追加 修正 変更 対応 確認 場合 必要 処理 実装 使用 利用 作成 削除 更新 以下 以上 問題 可能 方法 今回 現在 内容 部分 全体 箇所 同様
+		不要 関数 メソッド テスト コード ファイル お願い 下記 上記 表示 実行 機能 レビュー コメント`) {
+		for pair := range wordsOf(one) {
+			all[pair] = true
+		}
+	}
+	return all
+}()
+
+// tellingInCommon counts the words in common that say what a text is about. Pairs of characters with a
+// Hiragana are no words: they are mostly an ending or a particle with what is next to it.
+func tellingInCommon(a, b map[string]bool) (n int) {
+	for one := range a {
+		if b[one] && !commonPairs[one] && !strings.ContainsFunc(one, func(r rune) bool { return unicode.Is(unicode.Hiragana, r) }) {
+			n++
+		}
+	}
+	return n
+}
 
 // wordsOf returns what a text is made of: its words, and of scripts that have no spaces all pairs of
 // characters that are next to each other, of which one at least is no Hiragana. These are mostly
@@ -169,7 +245,7 @@ func Render(notes []store.Note) string {
 
 // endings are how models are told how it ended.
 var endings = map[store.NoteEnding]string{
-	store.NoteDone: "it was changed and merged", store.NoteMerged: "the pull request was merged", store.NoteClosed: "the pull request was closed without being merged",
+	store.NoteDone: "it was changed and merged", store.NoteResolved: "the thread was resolved, and the pull request was merged", store.NoteMerged: "the pull request was merged", store.NoteClosed: "the pull request was closed without being merged",
 }
 
 // origin says where a note comes from.
@@ -182,7 +258,7 @@ func origin(note store.Note) string {
 		parts = append(parts, "on "+note.Path)
 	}
 	if note.Asked > 1 {
-		parts = append(parts, fmt.Sprintf("asked for %d times", note.Asked))
+		parts = append(parts, fmt.Sprintf("asked for on %d pull requests", note.Asked))
 	}
 	if ended := endings[note.Ending]; ended != "" {
 		parts = append(parts, ended)

@@ -31,37 +31,50 @@ func ParseRepository(text string) (task.Repository, error) {
 	return key.Repo(), nil
 }
 
-// Write keeps a note that a person writes by hand. An empty path means that it fits every task.
-func Write(ctx context.Context, in Store, repository, text, path, by string, now time.Time) (store.Note, error) {
+// Editor writes and changes notes for people.
+type Editor struct {
+	Store Store
+	Mask  func(text string) string // masks secrets; nil means that nothing is looked for
+}
+
+// Write keeps a note that a person writes by hand. An empty path means that it may be given to any task.
+func (e Editor) Write(ctx context.Context, repository, text, path, by string, now time.Time) (store.Note, error) {
 	of, err := ParseRepository(repository)
 	if err != nil {
 		return store.Note{}, err
 	}
-	if text, err = checkText(text); err != nil {
+	if text, err = e.text(text); err != nil {
 		return store.Note{}, err
 	}
-	if path = textfmt.OneLine(path); utf8.RuneCountInString(path) > MaxPath {
+	if path = textfmt.OneLine(e.mask(visible(path))); utf8.RuneCountInString(path) > MaxPath {
 		return store.Note{}, task.Errorf(task.TooLarge, "the path has more than %d characters", MaxPath)
 	}
-	return in.AddNote(ctx, store.Note{Repository: of, Text: text, Path: path, Author: by, EditedBy: by, AskedAt: now, CreatedAt: now, EditedAt: now}, MostNotes)
+	return e.Store.AddNote(ctx, store.Note{Repository: of, Text: text, Path: path, Author: by, EditedBy: by, AskedAt: now, CreatedAt: now, EditedAt: now}, MostNotes)
 }
 
 // Edit changes the text of a note.
-func Edit(ctx context.Context, in Store, id, text, by string, now time.Time) (store.Note, error) {
-	text, err := checkText(text)
+func (e Editor) Edit(ctx context.Context, id, text, by string, now time.Time) (store.Note, error) {
+	text, err := e.text(text)
 	if err != nil {
 		return store.Note{}, err
 	}
-	return in.EditNote(ctx, id, text, by, now)
+	return e.Store.EditNote(ctx, id, text, by, now)
 }
 
-// checkText is a text as a note has it. One that is too long is not cut: the person can choose what to
-// leave out.
-func checkText(text string) (string, error) {
+func (e Editor) mask(text string) string {
+	if e.Mask == nil {
+		return text
+	}
+	return e.Mask(text)
+}
+
+// text is a text as a note has it. One that is too long is not cut: the person can choose what to leave
+// out.
+func (e Editor) text(text string) (string, error) {
 	if n := utf8.RuneCountInString(strings.TrimSpace(text)); n > MaxText {
 		return "", task.Errorf(task.TooLarge, "the note has %d characters; %d are allowed", n, MaxText)
 	}
-	if text = Clean(text); text == "" {
+	if text = Clean(text, e.mask); text == "" {
 		return "", task.Errorf(task.Invalid, "the note is empty")
 	}
 	return text, nil

@@ -33,7 +33,8 @@ const (
 type Request struct {
 	Comment task.Comment
 	Path    string // of the file; empty if it is about none
-	Done    bool   // it was changed since
+	// Resolved says that the thread was resolved, and Changed that a task has changed the place since.
+	Resolved, Changed bool
 }
 
 // Ended is a pull request of ours that was merged or closed.
@@ -41,7 +42,7 @@ type Ended struct {
 	Pull   task.Key
 	URL    string
 	Merged bool
-	// Present are all comments in its reviews, whoever wrote them, and Requests those that are kept.
+	// Present are all comments that count, whoever wrote them, and Requests those that are kept.
 	Present  []task.CommentRef
 	Requests []Request
 }
@@ -58,12 +59,12 @@ func Learn(ended Ended, known []store.Note, redact func(string) string, now time
 		said = append(said, like{note.ID, wordsOf(note.Text)})
 	}
 	for _, request := range ended.Requests {
-		text := Clean(redact(request.Comment.Body))
+		text := Clean(request.Comment.Body, redact)
 		if letters(text) < leastLetters || len(lesson.Learned) == mostLearned {
 			continue
 		}
 		learned := store.Learned{Source: Source(ended.Pull, request.Comment.Ref()), Note: store.Note{
-			Repository: ended.Pull.Repo(), Text: text, Path: textfmt.Shorten(textfmt.OneLine(request.Path), MaxPath), Ending: ending(ended.Merged, request.Done),
+			Repository: ended.Pull.Repo(), Text: text, Path: textfmt.Shorten(textfmt.OneLine(redact(visible(request.Path))), MaxPath), Ending: ending(ended.Merged, request),
 			Author: request.Comment.Author, URL: ended.URL, Pull: ended.Pull.Number, AskedAt: request.Comment.CreatedAt, CreatedAt: now,
 		}}
 		words := wordsOf(text)
@@ -75,12 +76,14 @@ func Learn(ended Ended, known []store.Note, redact func(string) string, now time
 	return lesson
 }
 
-func ending(merged, done bool) store.NoteEnding {
+func ending(merged bool, request Request) store.NoteEnding {
 	switch {
 	case !merged:
 		return store.NoteClosed
-	case done:
+	case request.Changed:
 		return store.NoteDone
+	case request.Resolved:
+		return store.NoteResolved
 	default:
 		return store.NoteMerged
 	}
@@ -101,18 +104,23 @@ var (
 )
 
 // Clean is a text as a note has it: without what it quotes, without what cannot be seen, and not
-// longer than a note may be.
-func Clean(text string) string {
-	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\r\n", "\n"), "\uFFFD")
-	text = quotedLine.ReplaceAllString(htmlComment.ReplaceAllString(text, ""), "")
-	text = strings.Map(func(r rune) rune {
+// longer than a note may be. Secrets are masked as the text is written, and again when what cannot be
+// seen is gone from between their characters.
+func Clean(text string, mask func(string) string) string {
+	text = strings.ToValidUTF8(strings.ReplaceAll(mask(text), "\r\n", "\n"), "\uFFFD")
+	text = visible(quotedLine.ReplaceAllString(htmlComment.ReplaceAllString(text, ""), ""))
+	text = mask(addressed.ReplaceAllString(emptyLines.ReplaceAllString(text, "\n"), ""))
+	return textfmt.Shorten(strings.TrimSpace(text), MaxText)
+}
+
+// visible is a text without the characters that are not shown. PostgreSQL does not take some of them.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
 			return -1
 		}
 		return r
-	}, text)
-	text = addressed.ReplaceAllString(emptyLines.ReplaceAllString(text, "\n"), "")
-	return textfmt.Shorten(strings.TrimSpace(text), MaxText)
+	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
 func letters(text string) (n int) {
@@ -127,9 +135,13 @@ func letters(text string) (n int) {
 	return n
 }
 
-// withdrawn are the words by which people take back what they asked for.
-var withdrawn = regexp.MustCompile(`(?i)\b(?:never ?mind|nvm|ignore (?:this|that|me|my)|forget (?:it|this|that)|my (?:mistake|bad)|scratch that|i was wrong)\b|` +
-	`忘れてください|気にしないで|取り下げ|撤回|無視して|やっぱり(?:いい|大丈夫|不要)|勘違い|誤解でした`)
+// withdrawn is a sentence by which people take back what they asked for: it begins with these words, with
+// an excuse before them at most, and they have no object ("ignore this error" asks for something).
+var withdrawn = regexp.MustCompile(`(?i)(?:^|[.!?。！？\n])\s*(?:(?:@[\w.-]+|oh|ah|hm+|ok(?:ay)?|sorry|actually|wait|no|please|すみません|すいません|申し訳ありません|ごめんなさい|失礼しました|あ)[\s,.!:、。]*)*` +
+	`(?:(?:never ?mind|nvm|(?:ignore|forget|disregard) (?:it|this|that|me|my comment|this comment|that comment)|my (?:mistake|bad)|scratch that|i was wrong)` +
+	`\s*(?:$|[.!?\n,;:()…—–-]|\s(?:i|it|then|sorry|thanks|please)\b)|` +
+	`(?:(?:この|その|上の|前の|先ほどの|さっきの)?(?:コメント|指摘|件)[はも]?[、 ]?|これは、?|私の|こちらの)?` +
+	`(?:忘れてください|気にしないで|(?:を)?取り下げ(?:ます|ました|させて)|(?:を)?撤回(?:します|しました|させて)|無視してください|やっぱり(?:いい|大丈夫|不要)|(?:勘違い|誤解)(?:でした|していました|してました)))`)
 
 // longestWithdrawal is how long a comment is at most that only takes something back.
 const longestWithdrawal = 200
