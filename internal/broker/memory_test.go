@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/broker/intake"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/forge/dummy"
+	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -93,8 +95,8 @@ func (o *office) noteTexts() (texts []string) {
 }
 
 const (
-	noteOfAnn    = `ann done gate/gate.go "Wrap errors with the name of the gate, as in ***."`
-	reviewsOfAnn = `ann done  "Every change needs an entry in the changelog."`
+	noteOfAnn    = `ann resolved gate/gate.go "Wrap errors with the name of the gate, as in ***."`
+	reviewsOfAnn = `ann merged  "Every change needs an entry in the changelog."`
 )
 
 // What people with rights asked for is kept when the pull request was merged, by polling alone: nobody
@@ -155,8 +157,9 @@ func TestLearningIsDoneOnce(t *testing.T) {
 			o.endPull(pull, forge.Merged)
 			o.later(time.Hour)
 			memory.before, memory.after = cut.before, cut.after
-			if err := o.intake.Sync(t.Context(), []task.Forge{task.GitHub}, o.now()); !errors.Is(err, errKilled) {
-				t.Fatalf("it was not cut off: %v", err)
+			o.sync() // the work on items goes on
+			if !strings.Contains(o.log.String(), errKilled.Error()) {
+				t.Fatalf("it was not cut off: %s", o.log)
 			}
 			memory.before, memory.after = false, false
 			options.Memory, options.Mask = memory, strings.ToUpper // another text would be another note
@@ -173,26 +176,228 @@ func TestLearningIsDoneOnce(t *testing.T) {
 	}
 }
 
-// While it cannot be read what somebody may do, nothing is kept, and it is tried again.
+// While it cannot be read what somebody may do, nothing is kept, and it is tried again, whoever may
+// steer. What does not pass in a day is given up. Neither fails a sync.
 func TestRightsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
+	for _, accept := range []items.Accept{"", items.FromAll} {
+		for _, fault := range []dummy.Fault{dummy.Refuse, dummy.Forbid} {
+			o, _ := newMemory(t)
+			o.steering.Accept = accept
+			pull := o.pull("feature", "")
+			o.sync()
+			o.forge.AddThread(pull, "ann", "gate/gate.go", 3, "Wrap errors with the name of the gate.")
+			o.endPull(pull, forge.Merged)
+			o.later(time.Hour)
+			failing := func(call dummy.Call) dummy.Fault {
+				if call.Method == "Access" {
+					return fault
+				}
+				return dummy.None
+			}
+			o.forge.SetFaults(failing)
+			o.sync()
+			if len(o.notes()) != 0 {
+				t.Fatalf("kept %q", o.noteTexts())
+			}
+			o.forge.SetFaults(nil)
+			o.later(time.Hour)
+			o.sync()
+			if got := o.noteTexts(); len(got) != 1 {
+				t.Errorf("%q, %v: it has learned %q", accept, fault, got)
+			}
+
+			given := o.pull("given-up", "")
+			o.sync()
+			o.forge.AddThread(given, "bob", "gate/gate.go", 3, "Locks are named after their owners.")
+			o.endPull(given, forge.Merged)
+			o.forge.SetFaults(failing)
+			for range 2 {
+				o.later(25 * time.Hour)
+				o.sync()
+			}
+			if left, err := o.store.WatchedPulls(t.Context(), given.Repo()); err != nil || len(left) != 0 || !strings.Contains(o.log.String(), "nothing is learned") {
+				t.Errorf("%v is still watched, %v", left, err)
+			}
+		}
+	}
+}
+
+// One pull request that cannot be read does not keep others from being learned from.
+func TestOthersAreLearnedFrom(t *testing.T) {
+	t.Parallel()
 	o, _ := newMemory(t)
-	pull := o.reviewedByPeople()
-	o.endPull(pull, forge.Merged)
+	broken, good := o.pull("broken", ""), o.pull("good", "")
+	o.sync()
+	for _, pull := range []task.Key{broken, good} {
+		o.forge.AddThread(pull, "ann", "gate/gate.go", 3, "Wrap errors with the name of "+pull.String())
+		o.endPull(pull, forge.Merged)
+	}
 	o.later(time.Hour)
 	o.forge.SetFaults(func(call dummy.Call) dummy.Fault {
-		if call.Method == "Access" {
-			return dummy.Refuse
+		if call.Method == "ReviewThreads" && call.Key == broken {
+			return dummy.Forbid
 		}
 		return dummy.None
 	})
-	if err := o.intake.Sync(t.Context(), []task.Forge{task.GitHub}, time.Time{}); err == nil || len(o.notes()) != 0 {
-		t.Fatalf("kept %q, %v", o.noteTexts(), err)
-	}
-	o.forge.SetFaults(nil)
 	o.sync()
-	if got := o.noteTexts(); len(got) != 2 {
+	if notes := o.notes(); len(notes) != 1 || notes[0].Pull != good.Number {
+		t.Errorf("it has learned %q", o.noteTexts())
+	}
+}
+
+// A server that was away from the opening to the end knows from the opening that there is something.
+func TestAPullThatWasNeverSeenOpen(t *testing.T) {
+	t.Parallel()
+	o, _ := newMemory(t)
+	pull := o.pull("feature", "")
+	o.check(o.store.WatchPull(t.Context(), pull)) // as when it was opened
+	o.forge.AddThread(pull, "ann", "gate/gate.go", 3, "Wrap errors with the name of the gate.")
+	o.endPull(pull, forge.Merged)
+	o.later(time.Hour)
+	o.sync()
+	if got := o.noteTexts(); len(got) != 1 {
 		t.Errorf("it has learned %q", got)
+	}
+}
+
+// What ended while it was off is not learned from because somebody says thanks later.
+func TestWhatEndedBefore(t *testing.T) {
+	t.Parallel()
+	o, _ := newMemory(t)
+	pull := o.pull("feature", "")
+	o.forge.AddThread(pull, "ann", "gate/gate.go", 3, "Wrap errors with the name of the gate.")
+	o.endPull(pull, forge.Merged)
+	o.look(pull)
+	if got := o.noteTexts(); len(got) != 0 {
+		t.Errorf("it has learned %q", got)
+	}
+}
+
+// Without reviews in the snapshots the same is learned, and nothing of it is removed.
+func TestReviewsThatAreNotNoticed(t *testing.T) {
+	t.Parallel()
+	o, _ := newMemory(t, func(options *intake.Options) {
+		options.Snapshots = items.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: options.Forges[task.GitHub]}, items.DefaultAges, options.Now)
+		t.Cleanup(options.Snapshots.Stop)
+	})
+	pull := o.pull("feature", "")
+	o.sync()
+	o.forge.AddThread(pull, "ann", "gate/gate.go", 3, "Wrap errors with the name of the gate.")
+	o.endPull(pull, forge.Merged)
+	o.later(time.Hour)
+	o.sync()
+	for range 2 {
+		o.later(time.Hour)
+		o.look(pull)
+		if got := o.noteTexts(); len(got) != 1 {
+			t.Errorf("the notes are %q", got)
+		}
+	}
+}
+
+// without is a forge that says that one item is not there.
+type without struct {
+	forge.Forge
+	hidden task.Key
+}
+
+func (w *without) Item(ctx context.Context, key task.Key) (forge.Item, error) {
+	if key == w.hidden {
+		return forge.Item{}, task.Errorf(task.NotFound, "there is no %s", key)
+	}
+	return w.Forge.Item(ctx, key)
+}
+
+// That a pull request is hidden from us for a while removes nothing.
+func TestAHiddenPullKeepsItsNotes(t *testing.T) {
+	t.Parallel()
+	from := &without{}
+	o, _ := newMemory(t, func(options *intake.Options) {
+		from.Forge = options.Forges[task.GitHub]
+		options.Forges = map[task.Forge]forge.Forge{task.GitHub: from}
+		options.Snapshots = items.NewSnapshots(map[task.Forge]forge.Reader{task.GitHub: from}, items.DefaultAges, options.Now)
+		t.Cleanup(options.Snapshots.Stop)
+	})
+	pull := o.pull("feature", "")
+	o.sync()
+	o.forge.AddThread(pull, "ann", "gate/gate.go", 3, "Wrap errors with the name of the gate.")
+	o.endPull(pull, forge.Merged)
+	o.later(time.Hour)
+	o.sync()
+	o.check(o.store.WatchPull(t.Context(), pull)) // as if it was opened again and ended again
+	from.hidden = pull
+	o.later(time.Hour)
+	o.sync()
+	if left, err := o.store.WatchedPulls(t.Context(), pull.Repo()); err != nil || len(left) != 0 || len(o.notes()) != 1 {
+		t.Errorf("%v is watched, %v; the notes are %q", left, err, o.noteTexts())
+	}
+}
+
+// What this program wrote under another account is not what people want, and 50 strangers keep nobody out.
+func TestOtherAccountsOfOurs(t *testing.T) {
+	t.Parallel()
+	o, _ := newMemory(t)
+	o.forge.SetAccess(team, "old-bot", forge.WriteAccess)
+	pull := o.pull("feature", "")
+	o.sync()
+	for n := range 60 {
+		o.forge.AddThread(pull, fmt.Sprint("stranger-", n), "gate/gate.go", 3, "Every stranger wants something else here.")
+	}
+	o.later(time.Minute)
+	o.forge.AddReview(pull, forge.Review{Author: "old-bot", Verdict: forge.RequestChanges, Body: "There are findings.\n\n" + forge.MarkerOf("x").String()})
+	o.forge.AddThread(pull, "old-bot", "gate/gate.go", 3, "The earlier account has found something here.")
+	o.forge.AddThread(pull, "ann", "gate/gate.go", 3, "Wrap errors with the name of the gate.")
+	o.endPull(pull, forge.Merged)
+	o.later(time.Hour)
+	o.sync()
+	if got := o.noteTexts(); len(got) != 1 || !strings.HasPrefix(got[0], "ann ") {
+		t.Errorf("it has learned %q", got)
+	}
+}
+
+// What somebody takes back after the end is forgotten.
+func TestTakenBackLater(t *testing.T) {
+	t.Parallel()
+	o, _ := newMemory(t)
+	pull := o.pull("feature", "")
+	o.sync()
+	thread := o.forge.AddThread(pull, "ann", "gate/gate.go", 3, "Wrap errors with the name of the gate.")
+	o.endPull(pull, forge.Merged)
+	o.later(time.Hour)
+	o.sync()
+	o.forge.AddReply(pull, thread.ID, "ann", "Never mind, I misread it.")
+	o.later(time.Hour)
+	o.look(pull)
+	if got := o.noteTexts(); len(got) != 0 {
+		t.Errorf("the notes are %q", got)
+	}
+}
+
+// Open pull requests cost one request for all of them, not one each, and not at every sync.
+func TestWatchingIsCheap(t *testing.T) {
+	t.Parallel()
+	o, _ := newMemory(t)
+	for n := range 5 {
+		o.pull(fmt.Sprint("feature-", n), "")
+	}
+	o.sync()
+	var items, lists atomic.Int64
+	o.forge.SetFaults(func(call dummy.Call) dummy.Fault {
+		switch call.Method {
+		case "Item":
+			items.Add(1)
+		case "List":
+			lists.Add(1)
+		}
+		return dummy.None
+	})
+	o.later(time.Hour)
+	for range 3 {
+		o.check(o.intake.Sync(t.Context(), []task.Forge{task.GitHub}, o.now()))
+	}
+	if items.Load() != 0 || lists.Load() != 10 { // three for each sync, and one
+		t.Errorf("%d requests for pull requests, %d for lists", items.Load(), lists.Load())
 	}
 }
 

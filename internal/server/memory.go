@@ -40,7 +40,7 @@ type (
 
 // registerMemory lets people read and change the notes from reviews. Enabled says whether notes are
 // kept and given to tasks.
-func (s *Server) registerMemory(enabled bool) {
+func (s *Server) registerMemory(enabled bool, notes memory.Editor) {
 	register(s, access.Viewer, huma.Operation{
 		OperationID: "list-notes", Method: http.MethodGet, Path: "/v1/memory", Summary: "Notes from reviews, the newest first",
 		Errors: []int{http.StatusUnprocessableEntity},
@@ -51,14 +51,14 @@ func (s *Server) registerMemory(enabled bool) {
 		OperationID: "add-note", Method: http.MethodPost, Path: "/v1/memory", Summary: "Write a note for later tasks of a repository", DefaultStatus: http.StatusCreated,
 		Errors: []int{http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge},
 	}, func(ctx context.Context, input *newNoteInput) (*noteOutput, error) {
-		made, err := memory.Write(ctx, s.store, input.Body.Repository, input.Body.Text, input.Body.Path, editor(ctx), s.now())
+		made, err := notes.Write(ctx, input.Body.Repository, input.Body.Text, input.Body.Path, editor(ctx), s.now())
 		return &noteOutput{noteOf(made)}, err
 	})
 	register(s, access.Operator, huma.Operation{
 		OperationID: "edit-note", Method: http.MethodPatch, Path: "/v1/memory/{id}", Summary: "Change the text of a note",
 		Errors: []int{http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge},
 	}, func(ctx context.Context, input *editNoteInput) (*noteOutput, error) {
-		edited, err := memory.Edit(ctx, s.store, input.ID, input.Body.Text, editor(ctx), s.now())
+		edited, err := notes.Edit(ctx, input.ID, input.Body.Text, editor(ctx), s.now())
 		return &noteOutput{noteOf(edited)}, err
 	})
 	register(s, access.Operator, huma.Operation{

@@ -84,6 +84,9 @@ type Options struct {
 	// NoMemory says that no notes from reviews are kept or given to tasks. Those that are there can be
 	// read and removed all the same.
 	NoMemory bool
+	// Mask masks the secrets of the installation in notes that people write; nil means that nothing is
+	// looked for.
+	Mask func(text string) string
 	// Limits bound how many requests are answered.
 	Limits Limits
 	// WriteTimeout is how long a caller may take to read what one write sends it;
@@ -165,7 +168,7 @@ func New(options Options) *Server {
 	s.registerMe()
 	s.registerTasks()
 	s.registerStatistics()
-	s.registerMemory(!options.NoMemory)
+	s.registerMemory(!options.NoMemory, memory.Editor{Store: options.Store, Mask: options.Mask})
 	s.registerReceipts(mux)
 	s.registerAgents(options.Now)
 	s.addGauges(options.Metrics)

@@ -29,6 +29,7 @@ const (
 func notePath(id string) string { return memoryPath + "?" + url.Values{noteField: {id}}.Encode() }
 
 func (p *Pages) registerMemory(mux *http.ServeMux) {
+	notes := memory.Editor{Store: p.Store, Mask: p.Settings.Mask}
 	mux.HandleFunc("GET "+memoryPath, p.page(access.Viewer, p.showMemory))
 	on := func(path, name string, do func(r *http.Request, v visit) error, noted ...string) {
 		mux.HandleFunc("POST "+memoryPath+path, p.act(action{name: name, role: access.Operator, noted: noted, do: func(r *http.Request, v visit) (string, error) {
@@ -36,11 +37,11 @@ func (p *Pages) registerMemory(mux *http.ServeMux) {
 		}}))
 	}
 	on("/add", "memory.add", func(r *http.Request, v visit) error {
-		_, err := memory.Write(r.Context(), p.Store, r.PostFormValue("repository"), r.PostFormValue("text"), r.PostFormValue("path"), v.user.Login, p.Now())
+		_, err := notes.Write(r.Context(), r.PostFormValue("repository"), r.PostFormValue("text"), r.PostFormValue("path"), v.user.Login, p.Now())
 		return err
 	}, "repository")
 	on("/edit", "memory.edit", func(r *http.Request, v visit) error {
-		_, err := memory.Edit(r.Context(), p.Store, r.PostFormValue("id"), r.PostFormValue("text"), v.user.Login, p.Now())
+		_, err := notes.Edit(r.Context(), r.PostFormValue("id"), r.PostFormValue("text"), v.user.Login, p.Now())
 		return err
 	}, "id")
 	on("/forget", "memory.forget", func(r *http.Request, _ visit) error { return p.Store.ForgetNote(r.Context(), r.PostFormValue("id")) }, "id")

@@ -65,6 +65,9 @@ type Settings struct {
 	Webhooks func(ctx context.Context) ([]WebhookRepository, error)
 	// Memory says whether notes from reviews are kept and given to tasks.
 	Memory bool
+	// Mask masks the secrets of the installation in notes that people write; nil means that nothing is
+	// looked for.
+	Mask func(text string) string
 }
 
 // Setting is one key of the configuration.

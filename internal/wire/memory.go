@@ -15,10 +15,10 @@ type Note struct {
 	Repository string    `json:"repository" doc:"With its forge" example:"github:owner/name"`
 	Text       string    `json:"text"`
 	Path       string    `json:"path,omitempty" doc:"The file that it is about"`
-	Ending     string    `json:"ending,omitempty" doc:"How it ended: done, merged or closed; nothing for a note that was written by hand"`
+	Ending     string    `json:"ending,omitempty" doc:"How it ended: done, resolved, merged or closed; nothing for a note that was written by hand"`
 	Author     string    `json:"author" doc:"Who asked for it, or wrote it"`
 	Source     string    `json:"source,omitempty" doc:"The address of the pull request"`
-	Asked      int       `json:"asked" doc:"How often the same was asked for"`
+	Asked      int       `json:"asked" doc:"On how many pull requests the same was asked for"`
 	AskedAt    time.Time `json:"asked_at"`
 	EditedBy   string    `json:"edited_by,omitempty" doc:"Who changed it last"`
 	EditedAt   time.Time `json:"edited_at,omitzero"`
@@ -36,7 +36,7 @@ type Notes struct {
 type NewNote struct {
 	Repository string `json:"repository" doc:"With its forge" example:"github:owner/name" maxLength:"2000"`
 	Text       string `json:"text" minLength:"1" maxLength:"500"`
-	Path       string `json:"path,omitempty" doc:"The file that it is about; without one it fits every task" maxLength:"300"`
+	Path       string `json:"path,omitempty" doc:"The file that it is about; without one it may be given to any task" maxLength:"300"`
 }
 
 // NoteText is another text of a note.

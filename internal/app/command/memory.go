@@ -74,7 +74,7 @@ func (o *memoryOn) print(all wire.Notes) error {
 			parts = append(parts, note.Ending)
 		}
 		if note.Asked > 1 {
-			parts = append(parts, fmt.Sprintf("asked %d times", note.Asked))
+			parts = append(parts, fmt.Sprintf("asked for on %d pull requests", note.Asked))
 		}
 		if note.EditedBy != "" && note.EditedBy != note.Author {
 			parts = append(parts, "edited by "+note.EditedBy)
@@ -101,7 +101,7 @@ func memoryAddCommand(p site.Program) *cobra.Command {
 	o := memoryOn{operate: operate{Program: p}}
 	c := &cobra.Command{
 		Use: "add REPOSITORY TEXT", Short: "Write a note for later tasks of a repository",
-		Long:    "Write a note for later tasks of a repository, which is named with its forge. With --path it is\ngiven to tasks that touch this file or its folder, without to every task.",
+		Long:    "Write a note for later tasks of a repository, which is named with its forge. With --path it\nfits tasks that touch this file or its folder, without it may be given to any task. A task is given five\nnotes at most.",
 		Example: `  toryo memory add gitea:team/app "We write British English."`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {

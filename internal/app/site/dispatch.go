@@ -96,9 +96,9 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 			return broker.AttemptsComment(status.LanguageOf(ctx, t), t)
 		},
 	}
-	learns := intake.Memory(nil)
+	learns, watchPull := intake.Memory(nil), (func(context.Context, task.Key) error)(nil)
 	if c.Memory.Enabled {
-		learns = f.store
+		learns, watchPull = f.store, f.store.WatchPull
 	}
 	taking := intake.New(intake.Options{
 		Tasks: f.store, Outbox: f.sender, Changes: f.changes, Forges: f.forges, Snapshots: f.snapshots, Verdicts: verdicts.Reader{Own: f.store}, Facts: f.store, BranchCommit: branchCommit(f.mirrors), Trust: f.trust, Scope: scopeOf(c), Outside: outsideOf(c), Bot: botOf(c, f.forges), Steering: f.steering,
@@ -117,7 +117,7 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 		notifier: notifier, controller: controller, watcher: watcher, intake: taking,
 		runs: broker.NewRuns(broker.RunOptions{
 			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Changes: f.changes, Notifier: notifier, Status: status, Own: own, Base: baseOf(f.mirrors), Forges: readersOf(f.forges),
-			Steering: f.steering, Comments: logs, Reviews: reviewsOf(f.forges), Gate: gate, Addresses: addressesOf(c.Git, f.forges), Receipts: f.receipts,
+			Steering: f.steering, Comments: logs, Reviews: reviewsOf(f.forges), Gate: gate, Addresses: addressesOf(c.Git, f.forges), Receipts: f.receipts, Watch: watchPull,
 			Lease: c.Leases.Duration, MaxAttempts: c.MaxAttempts, ReviewLabel: ownReviewLabel(c.Review), Now: now, Log: f.log,
 		}),
 		background: &leader.Election{Elections: f.store, Server: server, Log: f.log, Jobs: jobs(c, f, expiry, watcher, taking, watch)},

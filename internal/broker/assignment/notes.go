@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/memory"
@@ -11,7 +12,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Memory has the notes from past reviews, and the journals in which stands who was given which.
+// Memory has the notes from past reviews, and the journals that say which task was given which.
 type Memory interface {
 	ListNotes(ctx context.Context, filter store.NoteFilter) ([]store.Note, error)
 	UseNotes(ctx context.Context, ids []string, at time.Time) error
@@ -27,6 +28,9 @@ func (p *Preparer) notes(ctx context.Context, made *Assignment) error {
 	all, err := p.Memory.ListNotes(ctx, store.NoteFilter{Forge: key.Forge, Repository: key.Repository})
 	if err != nil {
 		return fmt.Errorf("read the notes from past reviews: %w", err)
+	}
+	if made.Item.Fork { // what a stranger's pull request makes a review say is public
+		all = slices.DeleteFunc(all, func(note store.Note) bool { return note.EditedBy != "" })
 	}
 	made.Notes = memory.Choose(all, about(*made), p.Now())
 	return nil

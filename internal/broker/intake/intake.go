@@ -99,7 +99,7 @@ type Intake struct {
 	unclear map[task.Key]string    // role labels that were logged because they are unclear
 	tried   map[task.Key]tried     // open pull requests of ours
 	looked  map[task.Key]looked    // pull requests of the board
-	watched map[task.Key]watched   // open pull requests of ours from which something may be learned
+	lessons lessons                // what is known of pull requests from which something may be learned
 	outside outside                // what is known of items that are not worked on
 	soon    chan struct{}          // has room for one: a due time has come in
 
@@ -119,7 +119,7 @@ func New(options Options) *Intake {
 		options.OutboxChanged = func() {}
 	}
 	return &Intake{
-		options: options, queue: items.NewQueue(), bases: items.NewQueue(), due: map[task.Key]time.Time{}, unclear: map[task.Key]string{}, tried: map[task.Key]tried{}, looked: map[task.Key]looked{}, watched: map[task.Key]watched{},
+		options: options, queue: items.NewQueue(), bases: items.NewQueue(), due: map[task.Key]time.Time{}, unclear: map[task.Key]string{}, tried: map[task.Key]tried{}, looked: map[task.Key]looked{}, lessons: lessons{map[task.Repository]time.Time{}, map[task.Key]time.Time{}},
 		soon: make(chan struct{}, 1), checkStates: map[task.Key]checkState{}, noChecks: map[task.Repository]bool{}, checked: make(chan checkedCommit, maxChecked),
 	}
 }
@@ -246,7 +246,9 @@ func (i *Intake) Look(ctx context.Context, key task.Key, maxAge time.Duration) e
 	err = i.development(ctx, item, bot)
 	err = errors.Join(err, i.takenOff(ctx, item, bot, maxAge))
 	if item.State != forge.Open {
-		return errors.Join(err, i.ended(ctx, item), i.learn(ctx, item))
+		err = errors.Join(err, i.ended(ctx, item))
+		i.learnFrom(ctx, item)
+		return err
 	}
 	seen := i.view(ctx, item)
 	if key.Kind == task.Pull {

@@ -89,7 +89,9 @@ func (i *Intake) syncRepository(ctx context.Context, from forge.Forge, repositor
 			i.noteLooked(key, at)
 		}
 	}
-	return errors.Join(err, i.syncBases(ctx, task.Repository{Forge: from.Name(), Name: repository}))
+	here := task.Repository{Forge: from.Name(), Name: repository}
+	i.lookAtEnded(ctx, from, here)
+	return errors.Join(err, i.syncBases(ctx, here))
 }
 
 // age is how old the snapshot of an item may be. The board is at hand.
@@ -128,11 +130,7 @@ func (i *Intake) worthALook(ctx context.Context, from forge.Forge, repository st
 	for _, key := range i.dueChecks(func(in task.Repository) bool { return in == here }) {
 		found.need(key)
 	}
-	ended, err := i.endedPulls(ctx, from, here, func(key task.Key) bool { return found.has[key] })
-	for _, key := range ended {
-		found.need(key)
-	}
-	return found, errors.Join(failed, err)
+	return found, failed
 }
 
 // looked is how a sync has found a pull request of the board, and when.
