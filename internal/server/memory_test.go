@@ -91,3 +91,19 @@ func TestMemoryOverHTTP(t *testing.T) {
 }
 
 func failure[T any](_ T, err error) error { return err }
+
+// A pull request is watched from its opening, also if nobody looks at it before it has ended.
+func TestAnOpenedPullIsWatched(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, database store.Store) {
+		w := newWorkshop(t, database)
+		made := w.issue(t, "Fix the sum")
+		held, running := w.claim(t, made.ID)
+		opened, err := offer(t, held, running.Branch, "c1", false)
+		must(t, err)
+		watched, err := database.WatchedPulls(t.Context(), made.Key.Repo())
+		if err != nil || len(watched) != 1 || watched[0].Number != opened.Number {
+			t.Errorf("pull request %d was opened, watched are %v, %v", opened.Number, watched, err)
+		}
+	})
+}
