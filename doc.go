@@ -83,7 +83,8 @@
 // broker/assignment is what an agent is given. Package
 // [github.com/toryo-dev/toryo/internal/outbox] writes to the forges. Package
 // [github.com/toryo-dev/toryo/internal/leader] chooses the server that does what only one
-// may do. Package [github.com/toryo-dev/toryo/internal/review] makes reviews and talks
+// may do. Package [github.com/toryo-dev/toryo/internal/memory] decides what is learned from
+// reviews by people. Package [github.com/toryo-dev/toryo/internal/review] makes reviews and talks
 // about them. Package [github.com/toryo-dev/toryo/internal/server] offers all of
 // that over HTTP, and package [github.com/toryo-dev/toryo/internal/web] as
 // pages. Package [github.com/toryo-dev/toryo/internal/docsite] makes pages of the

@@ -89,7 +89,7 @@ func paperOf(a wire.Assignment, in task.Language) (judge.Paper, error) {
 	}
 	pull := judge.Pull{
 		URL: a.PullRequest.URL, Title: a.PullRequest.Title, Body: a.PullRequest.Body, Commit: a.PullRequest.Commit, Diff: a.PullRequest.Diff,
-		CutFiles: a.PullRequest.CutFiles, Language: in,
+		CutFiles: a.PullRequest.CutFiles, Language: in, Notes: a.ReviewNotes,
 	}
 	for _, issue := range a.PullRequest.Issues {
 		pull.Issues = append(pull.Issues, judge.Issue{Number: issue.Number, Title: issue.Title, Body: issue.Body})

@@ -13,7 +13,7 @@ func workOf(a wire.Assignment, past []task.Event) phase.Work {
 		Item: task.Key{Forge: task.Forge(a.Forge), Repository: a.Repository, Kind: task.ItemKind(a.Kind), Number: a.Number},
 		Type: task.Type(a.TaskType), Role: task.Role(a.RequiredRole), Cause: task.Reason(a.Cause), Occasion: a.Occasion,
 		URL: a.URL, Title: a.Title, Body: a.Body, Author: phase.Person{Login: a.Author, Access: a.AuthorAccess},
-		Labels: a.Labels, Comments: a.Comments, Branch: a.Branch, Base: a.Base, Earlier: a.Earlier, Approval: a.Approval, Past: past,
+		Labels: a.Labels, Comments: a.Comments, Branch: a.Branch, Base: a.Base, Earlier: a.Earlier, Notes: a.ReviewNotes, Approval: a.Approval, Past: past,
 	}
 	if a.PullRequest != nil {
 		work.Pull = pullOf(*a.PullRequest)

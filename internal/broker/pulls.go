@@ -120,6 +120,11 @@ func (r *Runs) publish(ctx context.Context, held Lease, wish PullWish, base stri
 		return PullAnswer{}, task.Wrap(task.Internal, err, "what the forge said of the pull request cannot be read")
 	}
 	pull := task.Key{Forge: held.Key.Forge, Repository: held.Key.Repository, Kind: task.Pull, Number: pulled.Number}
+	if r.options.Watch != nil && held.Key.Kind == task.Issue { // who asks again because this failed is told of the same pull request
+		if err := r.options.Watch(ctx, pull); err != nil {
+			return PullAnswer{}, err
+		}
+	}
 	if err := r.putVerification(ctx, held, wish, base, published, pull); err != nil {
 		return PullAnswer{}, err
 	}

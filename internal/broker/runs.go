@@ -61,6 +61,10 @@ type RunOptions struct {
 	// theirs; without one nobody is named in commits.
 	Addresses map[task.Forge]forge.Addresses
 
+	// Watch is told of pull requests that were opened, so that something is learned from their reviews;
+	// nil means that nothing is.
+	Watch func(ctx context.Context, pull task.Key) error
+
 	// Receipts signs what verification found; nil means that there are no receipts.
 	Receipts *Receipts
 

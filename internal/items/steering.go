@@ -87,6 +87,13 @@ func (s *Steering) Of(ctx context.Context, item forge.Item, login string, earlie
 	return standing, err
 }
 
+// Writes reports whether a login may write to the repository of an item, whoever else may steer. Unlike Of
+// it fails whenever that is not known.
+func (s *Steering) Writes(ctx context.Context, item task.Key, login string) (bool, error) {
+	access, err := s.access(ctx, item, login)
+	return access.CanWrite(), err
+}
+
 // access is what a login may do. An account that is gone may do nothing, and its name
 // is not one to ask a forge about.
 func (s *Steering) access(ctx context.Context, item task.Key, login string) (forge.Access, error) {

@@ -22,6 +22,7 @@ type Entry struct {
 	task.StateChange // of a state entry
 	task.Requesting  // of a request entry
 	task.Approval    // of an approve entry
+	task.Remembering // of a memory entry
 
 	Phase        task.Phase `json:"phase"`
 	Step         int64      `json:"step"`

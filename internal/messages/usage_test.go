@@ -26,7 +26,7 @@ var (
 // the constants of a type, or the codes themselves.
 var built = map[string][]string{
 	"agents.state_":      {"working", "idle", "unable", "offline", "revoked"},
-	"block.":             {"request", "rules", "earlier", "files", "environment", "environment_setup", "references", "understanding", "plan", "todo", "facts", "summary", "diff", "last_steps", "comments"},
+	"block.":             {"request", "rules", "earlier", "files", "environment", "environment_setup", "references", "understanding", "plan", "todo", "facts", "summary", "diff", "last_steps", "comments", "review_notes"},
 	"citation.":          {"review.CitationState"},
 	"connect.from.":      {"file", "variable", "app", "none"},
 	"connect.hook.":      {"good", "none", "off", "events", "failed", "hidden", "app", "unknown"},
@@ -45,6 +45,7 @@ var built = map[string][]string{
 	"ledger.":            {"new", "edited", "deleted"}, // not "present", which no run is told of
 	"list.refused_":      {"gone", "pause", "approval", "unwanted", "done", "error", "mixed"},
 	"list.sort_":         {"-number", "number", "title", "author", "login", "-login", "role", "repository", "-last"},
+	"memory.ending.":     {"store.NoteEnding"},
 	"needs.kind_":        {"task.NeedKind"},
 	"notice.heading_":    {"task.State"},
 	"notice.late_":       {"task.CommentKind", "new", "edited", "deleted"},

@@ -337,5 +337,8 @@ func (r *run) blocks(of task.Phase, more ...conversation.Block) []conversation.B
 		all = append(all, conversation.Block{Name: earlierComments, Text: commentsHeading + "\n\n" + in.describeAll(r.state.newComments)})
 	}
 	all = append(all, conversation.Block{Name: "rules", Text: r.project.rules})
+	if of == task.Planning || of == task.Execution {
+		all = append(all, conversation.Block{Name: "review_notes", Text: r.Work.Notes})
+	}
 	return slices.DeleteFunc(append(all, more...), func(b conversation.Block) bool { return strings.TrimSpace(b.Text) == "" })
 }

@@ -32,6 +32,7 @@ type Work struct {
 	Approval task.PlanApproval
 	Pull     *Pull  // that the work is about; nil for a plain issue
 	Earlier  string // the last summary of an earlier run on the item
+	Notes    string // from past reviews of the repository, as the model is shown them
 	// Past is the journal of the run that goes on, oldest first; empty for a new
 	// one.
 	Past []task.Event

@@ -126,7 +126,7 @@ func (e Entry) whole(kind task.EventKind) bool {
 		return e.Setup != nil
 	case task.SignalTaken:
 		return e.Signal != nil
-	case task.Saved, task.Summed, task.NoteTaken, task.StateChanged, task.Requested, task.Inspected, task.PlanApproved:
+	case task.Saved, task.Summed, task.NoteTaken, task.StateChanged, task.Requested, task.Inspected, task.PlanApproved, task.Remembered:
 	}
 	return true
 }
@@ -157,7 +157,7 @@ func (s *state) apply(kind task.EventKind, entry Entry) {
 		s.applySignal(entry)
 	case task.Summed, task.NoteTaken:
 		s.applyText(kind, entry)
-	case task.MessageSent, task.StateChanged, task.Requested, task.Inspected, task.PlanApproved:
+	case task.MessageSent, task.StateChanged, task.Requested, task.Inspected, task.PlanApproved, task.Remembered:
 	}
 }
 

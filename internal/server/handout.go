@@ -13,6 +13,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/broker/assignment"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/memory"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -156,7 +157,7 @@ func (h handsOut) assignment(a assignment.Assignment, at string) wire.Assignment
 		BaseCommit: a.BaseCommit, StartCommit: a.StartCommit,
 		CloneURL: at + "/git/" + string(a.Task.ID) + ".git",
 		Lease:    wire.Lease{Token: a.Token, ExpiresAt: a.Task.Lease.ExpiresAt, Every: h.Renew().Milliseconds()},
-		Earlier:  a.Earlier, Approval: a.Approval,
+		Earlier:  a.Earlier, ReviewNotes: memory.Render(a.Notes), Approval: a.Approval,
 	}
 	if a.Pull != nil {
 		assigned.PullRequest = pullOf(*a.Pull)

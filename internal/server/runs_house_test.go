@@ -201,7 +201,7 @@ func newWorkshop(t *testing.T, database store.Store, settings ...setting) *works
 		Store: database, Snapshots: w.snapshots, Own: own, Steering: w.steering, Disabled: set.silent, Now: w.now, Log: logger,
 	})
 	w.runs = broker.NewRuns(broker.RunOptions{
-		Receipts: receipts, Comments: w.talk, MaxAttempts: workshopAttempts,
+		Receipts: receipts, Comments: w.talk, MaxAttempts: workshopAttempts, Watch: database.WatchPull,
 		Store: database, Sender: w.sender, Snapshots: w.snapshots, Changes: w.changes, Notifier: w.notifier, Status: words, Own: own, Now: w.now, Log: logger,
 		Base:   func(context.Context, task.Task) (string, error) { return "main", nil },
 		Forges: map[task.Forge]forge.Reader{task.Gitea: w.forge}, Reviews: map[task.Forge]items.ReviewSource{task.Gitea: w.forge}, Steering: w.steering,

@@ -17,6 +17,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge/board"
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/memory"
 	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/server/limit"
@@ -45,6 +46,7 @@ type Store interface { //nolint:interfacebloat // it is the parts of the handler
 	sightingStore
 	store.Backlogs
 	statistics.Source
+	memory.Store
 	TestWrite(ctx context.Context) error
 }
 
@@ -79,6 +81,12 @@ type Options struct {
 	HandOut HandOut
 	// Needs says what waits for a person; nil means that nobody knows.
 	Needs func(ctx context.Context) ([]task.Need, error)
+	// NoMemory says that no notes from reviews are kept or given to tasks. Those that are there can be
+	// read and removed all the same.
+	NoMemory bool
+	// Mask masks the secrets of the installation in notes that people write; nil means that nothing is
+	// looked for.
+	Mask func(text string) string
 	// Limits bound how many requests are answered.
 	Limits Limits
 	// WriteTimeout is how long a caller may take to read what one write sends it;
@@ -160,6 +168,7 @@ func New(options Options) *Server {
 	s.registerMe()
 	s.registerTasks()
 	s.registerStatistics()
+	s.registerMemory(!options.NoMemory, memory.Editor{Store: options.Store, Mask: options.Mask})
 	s.registerReceipts(mux)
 	s.registerAgents(options.Now)
 	s.addGauges(options.Metrics)

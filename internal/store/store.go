@@ -49,6 +49,7 @@ type Store interface {
 	Audit
 	Retention
 	StatisticsStore
+	Memory
 
 	// Counts says what the database was asked for through this store so far.
 	Counts() Counts

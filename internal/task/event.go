@@ -24,6 +24,7 @@ const (
 	Requested    EventKind = "request" // what the item said when the task was handed out; Data is a [Requesting]
 	Inspected    EventKind = "inspect" // the server found something in what was to be published; Data is an [Inspection]
 	PlanApproved EventKind = "approve" // the work may begin by a plan; Data is an [Approval]
+	Remembered   EventKind = "memory"  // the run was given notes from past reviews; Data is a [Remembering]
 )
 
 // Event is one entry of a task's journal. The run that writes it numbers its
@@ -55,6 +56,12 @@ const (
 type Requesting struct {
 	Title string `json:"title"`
 	Body  string `json:"body"`
+}
+
+// Remembering is the data of a [Remembered] event: the ids of the notes. Their texts are not in the
+// journal, so that nothing is left of one that is forgotten.
+type Remembering struct {
+	Notes []string `json:"notes"`
 }
 
 // Approval is the data of a [PlanApproved] event: who lets the work begin by which plan.

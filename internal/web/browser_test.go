@@ -58,6 +58,7 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 	h.ask(t, "root", thread.ID, "§2 what is there?")
 	must(t, h.pages.Reviews.Share(t.Context(), "root", about.ID, review.Readers{People: []string{"alice"}}))
 	reviewed := h.pullReview(t, pull.Key)
+	h.learned(t, pull.Key)
 	return h, map[string]string{
 		"home": "/", "queue": "/queue", "agents": "/agents", "board": "/board", "issues": "/board/team/app", "new-issue": "/board/team/app/issues/new",
 		"pulls": "/board/team/app/pulls", "new-pull": "/board/team/app/pulls/new",
@@ -66,7 +67,7 @@ func furnished(t testing.TB) (h *house, paths map[string]string) {
 		"issue": "/board/team/app/issues/1", "pull": "/board/team/app/pulls/2", "changes": "/board/team/app/pulls/2?tab=changes",
 		"line": "/board/team/app/pulls/2?at=new:4:gate.go", "task": "/tasks/" + string(one.ID), "task-changes": "/tasks/" + string(one.ID) + "?tab=changes&file=gate.go", "task-checks": "/tasks/" + string(one.ID) + "?tab=checks",
 		"task-cost": "/tasks/" + string(one.ID) + "?tab=cost", "task-search": "/tasks/" + string(one.ID) + "?q=hinge", "task-entry": "/tasks/" + string(one.ID) + "/entries/5",
-		"settings": "/settings", "webhooks": "/settings/webhooks",
+		"settings": "/settings", "webhooks": "/settings/webhooks", "memory": memoryPath,
 		"connect": "/connect", "statistics": "/statistics", "statistics-week": "/statistics?days=7&repository=board%3Ateam%2Fapp",
 		"statistics-nothing": "/statistics?days=90&repository=no%2Fsuch",
 		"people":             "/settings/people", "configuration": "/settings/configuration", "audit": "/settings/audit", "nothing": "/nothing",

@@ -42,6 +42,7 @@ var formFields = map[string]int{
 	manyField: 200, "do": 20,
 	"question": 1 << 20, "question_id": 200, "purpose": 1 << 20, "grading": 1 << 20, "answer": 4 << 20, "answer_file": 4 << 20,
 	"judge": 20, "judgement": 1 << 20, "judgement_file": 1 << 20, "person": 240, "everyone": 20,
+	"repository": 2000, "text": 4000,
 	"verdict": 40, "sure": 20, "plan": 20, "commit": 100, "path": 4096, "side": 20, "line": 20,
 }
 

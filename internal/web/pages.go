@@ -16,6 +16,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/memory"
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -33,6 +34,7 @@ type Store interface {
 	boardStore
 	settingsStore
 	statisticsStore
+	memory.Store
 }
 
 // Options is what the pages need.

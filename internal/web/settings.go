@@ -63,6 +63,11 @@ type Settings struct {
 	// Webhooks says which repositories deliver which webhooks; nil means that nobody
 	// knows.
 	Webhooks func(ctx context.Context) ([]WebhookRepository, error)
+	// Memory says whether notes from reviews are kept and given to tasks.
+	Memory bool
+	// Mask masks the secrets of the installation in notes that people write; nil means that nothing is
+	// looked for.
+	Mask func(text string) string
 }
 
 // Setting is one key of the configuration.
@@ -99,6 +104,7 @@ type ForgeHealth struct {
 func (p *Pages) registerSettings(mux *http.ServeMux) {
 	mux.HandleFunc("GET /settings", p.page(access.Viewer, p.showSettings))
 	mux.HandleFunc("GET /settings/webhooks", p.page(access.Viewer, p.showWebhooks))
+	p.registerMemory(mux)
 	mux.HandleFunc("GET /settings/configuration", p.page(access.Admin, func(_ *http.Request, v visit) (templ.Component, error) {
 		return configurationPage(v, p.Settings.Configuration), nil
 	}))

@@ -49,6 +49,7 @@ type Assignment struct {
 	PullRequest  *PullRequest        `json:"pull_request,omitempty" doc:"The pull request that is to be reviewed or fixed"`
 	Resume       *Resume             `json:"resume,omitempty" doc:"Set when an earlier run goes on"`
 	Earlier      string              `json:"earlier,omitempty" doc:"The last summary of an earlier run on the same item"`
+	ReviewNotes  string              `json:"review_notes,omitempty" doc:"Notes from past reviews of the repository, as a model is shown them"`
 }
 
 // Lease is an agent's hold on a task.

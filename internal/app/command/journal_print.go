@@ -127,6 +127,8 @@ func describeServer(entry journal.Entry) string {
 	switch {
 	case entry.Kind == task.Requested:
 		return strings.TrimSpace(entry.Title + "\n" + entry.Body)
+	case entry.Kind == task.Remembered:
+		return "notes from past reviews: " + strings.Join(entry.Notes, ", ")
 	case entry.Kind != task.PlanApproved || entry.Approval.Plan == 0:
 		return ""
 	case entry.By != "":

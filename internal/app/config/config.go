@@ -54,6 +54,8 @@ type Config struct {
 	TaskStop         TaskStop         `key:"task_stop" about:"Stopping a task by unassigning the bot."`
 	PauseResume      PauseResume      `key:"pause_resume" about:"Pausing a task and taking it up again."`
 
+	Memory Memory `key:"memory" about:"Notes from reviews, which later tasks of the same repository are given: see docs/memory.md."`
+
 	Retention Retention `key:"retention" about:"For how many days what is kept; 0 means for ever. See docs/operations.md."`
 
 	Notifications Notifications `key:"notifications" about:"Telling people what waits for them: see docs/notifications.md."`
@@ -153,6 +155,11 @@ type Git struct {
 // TaskStop is the section "task_stop".
 type TaskStop struct {
 	Enabled bool `key:"enabled" default:"true" usual:"true" about:"Whether a task stops when the bot is unassigned. Closing the issue or pull request ends its tasks either way."`
+}
+
+// Memory is the section "memory".
+type Memory struct {
+	Enabled bool `key:"enabled" default:"true" about:"Whether what reviewers ask for is kept, and given to later tasks. Without it nothing is learned or given; notes that are there stay until somebody forgets them."`
 }
 
 // PauseResume is the section "pause_resume".

@@ -96,9 +96,13 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 			return broker.AttemptsComment(status.LanguageOf(ctx, t), t)
 		},
 	}
+	learns, watchPull := intake.Memory(nil), (func(context.Context, task.Key) error)(nil)
+	if c.Memory.Enabled {
+		learns, watchPull = f.store, f.store.WatchPull
+	}
 	taking := intake.New(intake.Options{
 		Tasks: f.store, Outbox: f.sender, Changes: f.changes, Forges: f.forges, Snapshots: f.snapshots, Verdicts: verdicts.Reader{Own: f.store}, Facts: f.store, BranchCommit: branchCommit(f.mirrors), Trust: f.trust, Scope: scopeOf(c), Outside: outsideOf(c), Bot: botOf(c, f.forges), Steering: f.steering,
-		Labels: c.LabelNames, Rules: rulesOf(c), Language: task.Language(c.Language), TakenUp: logs.TakenUp, Merges: mergesIn(f.mirrors), KeepUnassigned: !c.TaskStop.Enabled, Stop: controller.Unwanted, Now: now, OutboxChanged: f.sender.Wake, Log: f.log,
+		Labels: c.LabelNames, Rules: rulesOf(c), Language: task.Language(c.Language), TakenUp: logs.TakenUp, Merges: mergesIn(f.mirrors), Memory: learns, Mask: f.mask, KeepUnassigned: !c.TaskStop.Enabled, Stop: controller.Unwanted, Now: now, OutboxChanged: f.sender.Wake, Log: f.log,
 	})
 	plans := approvals(c, f, logs, controller)
 	watcher = broker.NewWatcher(broker.WatchOptions{
@@ -113,7 +117,7 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 		notifier: notifier, controller: controller, watcher: watcher, intake: taking,
 		runs: broker.NewRuns(broker.RunOptions{
 			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Changes: f.changes, Notifier: notifier, Status: status, Own: own, Base: baseOf(f.mirrors), Forges: readersOf(f.forges),
-			Steering: f.steering, Comments: logs, Reviews: reviewsOf(f.forges), Gate: gate, Addresses: addressesOf(c.Git, f.forges), Receipts: f.receipts,
+			Steering: f.steering, Comments: logs, Reviews: reviewsOf(f.forges), Gate: gate, Addresses: addressesOf(c.Git, f.forges), Receipts: f.receipts, Watch: watchPull,
 			Lease: c.Leases.Duration, MaxAttempts: c.MaxAttempts, ReviewLabel: ownReviewLabel(c.Review), Now: now, Log: f.log,
 		}),
 		background: &leader.Election{Elections: f.store, Server: server, Log: f.log, Jobs: jobs(c, f, expiry, watcher, taking, watch)},
@@ -142,6 +146,9 @@ func handOutOptions(c config.Config, f *connections, logs *comments.Log, plans *
 	preparer := &assignment.Preparer{
 		Snapshots: f.snapshots, Forges: f.forges, Verdicts: verdicts.Reader{Own: f.store}, Tasks: f.store, Events: f.store, Repositories: repositories{f.mirrors}, Now: f.clock.Now,
 		Comments: logs.Present, Approval: plans.Brief, Steering: f.steering, Roles: map[task.Role]string{},
+	}
+	if c.Memory.Enabled {
+		preparer.Memory = f.store
 	}
 	for name, role := range c.Roles {
 		preparer.Roles[task.Role(name)] = role.Description

@@ -56,7 +56,8 @@ type connections struct {
 	store       store.Store
 	clock       *leader.Clock // of the database
 	log         *slog.Logger
-	url         string // where people find the server
+	url         string              // where people find the server
+	mask        func(string) string // masks secrets
 	unsubscribe []func()
 	background  *lifecycle.Group
 }
@@ -106,7 +107,7 @@ func connect(ctx context.Context, c config.Config, database store.Store, report 
 	return &connections{
 		background: background,
 		board:      opened, forges: forges, transports: transports, snapshots: snapshots, changes: changes, trust: trust, mirrors: mirrors,
-		sender: sender, receipts: receipts, store: database, clock: clock, log: report.Log, url: url,
+		sender: sender, receipts: receipts, store: database, clock: clock, log: report.Log, url: url, mask: redactor.String,
 		steering: &items.Steering{
 			Accept: items.Accept(c.CommentDetection.AcceptFrom), Access: items.NewRights(readersOf(forges), clock.Now).Access, Log: report.Log,
 		},

@@ -28,7 +28,7 @@ func newPages(p Program, c config.Config, f *connections, tasks *dispatch, revie
 				TaskTokens: int64(c.Budget.TaskTokens), TaskMoney: millionths(c.Budget.TaskCost),
 				DayTokens: int64(c.Budget.DayTokens), DayMoney: millionths(c.Budget.DayCost),
 			},
-			Configuration: settingsInForce(c), Forges: f.health, Webhooks: f.webhookRepositories(c),
+			Configuration: settingsInForce(c), Forges: f.health, Webhooks: f.webhookRepositories(c), Memory: c.Memory.Enabled, Mask: f.mask,
 		},
 	}
 	if p.Started.File != "" {

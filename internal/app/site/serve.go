@@ -109,6 +109,11 @@ func serveOn(ctx context.Context, p Program, c config.Config, has resources, rea
 	if err != nil {
 		return err
 	}
+	if !c.Memory.Enabled { // so that nothing is learned later from what was said meanwhile
+		if err := database.ForgetWatched(ctx); err != nil {
+			return err
+		}
+	}
 	stopTasks := tasks.start(ctx, connected)
 	defer func() { stopTasks(context.WithoutCancel(ctx)) }()
 	encryption, err := encryptionOf(c)
@@ -135,7 +140,7 @@ func serveOn(ctx context.Context, p Program, c config.Config, has resources, rea
 		Webhooks: connected.webhooks, Git: server.Git(connected.mirrors, database), HandOut: tasks, Board: connected.board, Reviews: reviews, TLS: encryption,
 		Limits: server.Limits{PerToken: float64(c.Server.RequestsPerToken), PerAddress: float64(c.Server.RequestsPerAddress)},
 		Runs:   tasks.runs, Controller: tasks.controller, Notifier: tasks.notifier,
-		Ledger: ledger.Ledger{Store: database, Limits: LimitsOf(c.Budget), Now: p.Now}, Needs: tasks.needs.List,
+		Ledger: ledger.Ledger{Store: database, Limits: LimitsOf(c.Budget), Now: p.Now}, Needs: tasks.needs.List, NoMemory: !c.Memory.Enabled, Mask: connected.mask,
 	})
 	tasks.setFaults(faultsOf(answering))
 	return serveUntil(ctx, p, answering, listener, Instance{Config: c, Store: database, Report: report, Pages: pages, Board: connected.board, tasks: tasks, drain: reviews.Drain, process: has.process.ID(), token: own}, ready)

@@ -3,6 +3,7 @@ package assignment
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,6 +36,7 @@ type Assignment struct {
 	Pull         *PullBrief
 	Resume       *Resume
 	Earlier      string
+	Notes        []store.Note // from past reviews of the repository
 }
 
 // PullBrief is the pull request that a task is about.
@@ -104,6 +106,8 @@ type Preparer struct {
 	// Approval says what the run is told about the approval of its plan; nil means that no
 	// plan has to be approved.
 	Approval func(ctx context.Context, t task.Task, snapshot items.Snapshot) (task.PlanApproval, error)
+	// Memory has the notes from past reviews; nil means that none are given.
+	Memory   Memory
 	Steering *items.Steering
 	Roles    map[task.Role]string // what each is, in words for the model
 	Now      func() time.Time
@@ -167,11 +171,14 @@ func (p *Preparer) prepare(ctx context.Context, given Assignment) (Assignment, e
 	if err := p.checks(ctx, from, &made); err != nil {
 		return Assignment{}, err
 	}
+	if err := p.notes(ctx, &made); err != nil {
+		return Assignment{}, err
+	}
 	if err := p.repository(ctx, from, &made); err != nil {
 		return made, err
 	}
 	made.Prompt = prompt(made, p.Roles[t.Role])
-	return made, p.noteCommit(ctx, made)
+	return made, errors.Join(p.noteGiven(ctx, made), p.noteCommit(ctx, made))
 }
 
 // noteCommit makes the commit that a review is given the one that it is for. It was queued for

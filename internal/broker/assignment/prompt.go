@@ -48,6 +48,7 @@ func prompt(a Assignment, about string) string {
 		"{{commit}}", quote.Line(a.Item.HeadCommit),
 		"{{comments}}", commentsPart(a),
 		"{{earlier}}", earlierPart(a),
+		"{{notes}}", notesPart(a),
 		"{{reviews}}", reviewsPart(a),
 		"{{asked}}", asked(a),
 		"{{checks}}", checksPart(a),

@@ -22,8 +22,8 @@ import (
 // in an orderly way, if there is one.
 type StopFunc func(ctx context.Context, t task.Task, reason task.Reason) error
 
-// Options is what intake needs. All but Outside, Trust, Language, TakenUp, Merges, Stop, OutboxChanged and
-// Log have to be set.
+// Options is what intake needs. All but Outside, Trust, Language, TakenUp, Merges, Memory, Stop,
+// OutboxChanged and Log have to be set.
 type Options struct {
 	Tasks     store.Tasks
 	Outbox    Outbox
@@ -53,6 +53,10 @@ type Options struct {
 	TakenUp func(ctx context.Context, t task.Task, comment task.Comment) (bool, error)
 	// Merges tells whether pull requests of ours still merge. Nil means that nobody looks.
 	Merges MergesFunc
+	// Memory keeps what reviewers ask for; nil means that nothing is learned. Mask masks the secrets of
+	// the installation in a text; it has to be set with Memory.
+	Memory Memory
+	Mask   func(text string) string
 	// KeepUnassigned lets tasks go on when the bot is taken off their items.
 	KeepUnassigned bool
 	Stop           StopFunc // nil means that a task is stopped at once, whatever it does
@@ -95,6 +99,7 @@ type Intake struct {
 	unclear map[task.Key]string    // role labels that were logged because they are unclear
 	tried   map[task.Key]tried     // open pull requests of ours
 	looked  map[task.Key]looked    // pull requests of the board
+	lessons lessons                // what is known of pull requests from which something may be learned
 	outside outside                // what is known of items that are not worked on
 	soon    chan struct{}          // has room for one: a due time has come in
 
@@ -114,7 +119,7 @@ func New(options Options) *Intake {
 		options.OutboxChanged = func() {}
 	}
 	return &Intake{
-		options: options, queue: items.NewQueue(), bases: items.NewQueue(), due: map[task.Key]time.Time{}, unclear: map[task.Key]string{}, tried: map[task.Key]tried{}, looked: map[task.Key]looked{},
+		options: options, queue: items.NewQueue(), bases: items.NewQueue(), due: map[task.Key]time.Time{}, unclear: map[task.Key]string{}, tried: map[task.Key]tried{}, looked: map[task.Key]looked{}, lessons: lessons{map[task.Repository]time.Time{}, map[task.Key]time.Time{}},
 		soon: make(chan struct{}, 1), checkStates: map[task.Key]checkState{}, noChecks: map[task.Repository]bool{}, checked: make(chan checkedCommit, maxChecked),
 	}
 }
@@ -241,11 +246,13 @@ func (i *Intake) Look(ctx context.Context, key task.Key, maxAge time.Duration) e
 	err = i.development(ctx, item, bot)
 	err = errors.Join(err, i.takenOff(ctx, item, bot, maxAge))
 	if item.State != forge.Open {
-		return errors.Join(err, i.ended(ctx, item))
+		err = errors.Join(err, i.ended(ctx, item))
+		i.learnFrom(ctx, item)
+		return err
 	}
 	seen := i.view(ctx, item)
 	if key.Kind == task.Pull {
-		err = errors.Join(err, i.changes(ctx, seen))
+		err = errors.Join(err, i.watch(ctx, item), i.changes(ctx, seen))
 	}
 	if item.HasLabel(i.options.Rules.ReviewLabel) {
 		err = errors.Join(err, i.reviews(ctx, seen))

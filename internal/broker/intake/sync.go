@@ -89,7 +89,9 @@ func (i *Intake) syncRepository(ctx context.Context, from forge.Forge, repositor
 			i.noteLooked(key, at)
 		}
 	}
-	return errors.Join(err, i.syncBases(ctx, task.Repository{Forge: from.Name(), Name: repository}))
+	here := task.Repository{Forge: from.Name(), Name: repository}
+	i.lookAtEnded(ctx, from, here)
+	return errors.Join(err, i.syncBases(ctx, here))
 }
 
 // age is how old the snapshot of an item may be. The board is at hand.

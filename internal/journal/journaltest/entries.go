@@ -57,6 +57,7 @@ func Readable() []task.Event {
 	var e events
 	e.add(task.StateChanged, json.RawMessage(`{"trigger":"claim","from":"queued","to":"running","reason":"claimed"}`))
 	e.add(task.Requested, json.RawMessage(`{"title":"Fix it","body":"Please."}`))
+	e.add(task.Remembered, json.RawMessage(`{"notes":["0199","019a"]}`))
 	e.entry(task.PhaseChanged, phase.Entry{Phase: task.Planning, Status: phase.PhaseActive})
 	e.entry(task.PhaseChanged, phase.Entry{Phase: task.Planning, Status: phase.PhaseCompleted, Outcome: json.RawMessage(`{"any":"thing"}`)})
 	plan := phase.Plan{Revision: 2, GoalUnderstanding: phase.Goal{Goal: "A gate that does not squeak"}}
@@ -137,7 +138,7 @@ func (e *events) odd() {
 
 var kinds = []task.EventKind{
 	task.StateChanged, task.PhaseChanged, task.MessageSent, task.ToolCalled, task.ModelUsed, task.Planned, task.Prepared,
-	task.Saved, task.SignalTaken, task.Summed, task.NoteTaken, task.Requested, task.Inspected, task.PlanApproved, "unheard_of",
+	task.Saved, task.SignalTaken, task.Summed, task.NoteTaken, task.Requested, task.Inspected, task.PlanApproved, task.Remembered, "unheard_of",
 }
 
 // unreadable are data that are no entry, or one with something of the wrong type in it.

@@ -131,14 +131,15 @@ func (j Judge) request(prompts prompts, paper Paper) llm.Request {
 	for _, section := range paper.Sections {
 		answer.WriteString(llm.QuoteSection(section.Number, section.Text) + "\n\n")
 	}
+	parts := []llm.Part{llm.TextPart(llm.Quote(llm.Origin{Source: "question"}, paper.Question))}
+	if paper.Notes != "" {
+		parts = append(parts, llm.TextPart(llm.Pinned("review_notes", paper.Notes)))
+	}
 	return llm.Request{
-		System: system,
-		Tools:  []llm.Tool{{Name: toolName, Description: prompts.tool, Schema: []byte(schemaText)}},
-		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{
-			llm.TextPart(llm.Quote(llm.Origin{Source: "question"}, paper.Question)),
-			llm.TextPart(llm.Quote(llm.Origin{Source: "answer"}, answer.String())),
-		}}},
-		Pinned: 1, Run: j.Run, Phase: j.Phase,
+		System:   system,
+		Tools:    []llm.Tool{{Name: toolName, Description: prompts.tool, Schema: []byte(schemaText)}},
+		Messages: []llm.Message{{Role: llm.User, Parts: append(parts, llm.TextPart(llm.Quote(llm.Origin{Source: "answer"}, answer.String())))}},
+		Pinned:   1, Run: j.Run, Phase: j.Phase,
 	}
 }
 

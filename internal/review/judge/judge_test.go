@@ -53,6 +53,25 @@ func pull(change ...func(*judge.Pull)) judge.Pull {
 	return p
 }
 
+// What reviewers asked for before is beside the question and the answer, in a block of its own.
+func TestNotesFromPastReviews(t *testing.T) {
+	t.Parallel()
+	for notes, want := range map[string]bool{"": false, "Wrap errors with the name of the gate.": true} {
+		paper, err := judge.PullPaper(pull(func(p *judge.Pull) { p.Notes = notes }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		model := scripted(t, call(judgement))
+		if _, err := (judge.Judge{Model: model}).Judge(t.Context(), paper); err != nil {
+			t.Fatal(err)
+		}
+		sent := model.Records()[0].Request.Messages[0].Text()
+		if strings.Contains(sent, "<pinned name=\"review_notes\">\n"+notes) != want {
+			t.Errorf("with %q the model is sent %s", notes, sent)
+		}
+	}
+}
+
 func TestPullPaper(t *testing.T) {
 	t.Parallel()
 	paper, err := judge.PullPaper(pull())

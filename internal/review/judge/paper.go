@@ -25,6 +25,7 @@ type Paper struct {
 
 	// Of a pull request only.
 	Commit string
+	Notes  string       // from past reviews of the repository; what others wrote is quoted
 	Hunks  map[int]Hunk // by section
 	Cut    []string     // files that were left out for their size
 }
@@ -43,6 +44,8 @@ type Pull struct {
 	Instructions string
 	// MaxDiff is how many bytes of diff are judged; 0 means MaxDiff.
 	MaxDiff int
+	// Notes are from past reviews of the repository; what others wrote is quoted in them.
+	Notes string
 }
 
 // Issue is an issue that a pull request is for.
@@ -78,7 +81,7 @@ func PullPaper(pull Pull) (Paper, error) {
 	language := pull.Language.OfItem(pull.Title, pull.Body, issuesText(pull.Issues))
 	paper := Paper{
 		Commit: pull.Commit, Hunks: map[int]Hunk{}, Cut: slices.Clone(pull.CutFiles),
-		Language: language, Instructions: pull.Instructions,
+		Language: language, Instructions: pull.Instructions, Notes: pull.Notes,
 	}
 	paper.Question = questionOf(pull, paper.Language)
 	files, _, err := gitdiff.Parse(strings.NewReader(pull.Diff))

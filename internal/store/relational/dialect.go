@@ -35,6 +35,9 @@ type Dialect struct {
 	// process or a connection other than that one has written; empty where Notify
 	// tells of that.
 	Version string
+	// Overwrite makes the connection overwrite what it deletes from now on, and OverwriteNot ends that;
+	// EmptyLog removes the copies that are in the log. All are empty where there is no way to.
+	Overwrite, OverwriteNot, EmptyLog string
 	// Classify says what an error of the engine means for the statement.
 	Classify func(error) Fault
 	// Explain turns an error that is about the database as a whole (it cannot be

@@ -18,8 +18,9 @@ func dialect(path string) relational.Dialect {
 		CountTables: `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = ?`,
 		TableBytes: `SELECT sqlite_master.tbl_name, CAST(SUM(dbstat.pgsize) AS BIGINT) FROM dbstat
 			JOIN sqlite_master ON sqlite_master.name = dbstat.name GROUP BY sqlite_master.tbl_name`,
-		Now:      `CAST(unixepoch('subsec') * 1000000 AS INTEGER)`,
-		Version:  `PRAGMA data_version`,
+		Now:       `CAST(unixepoch('subsec') * 1000000 AS INTEGER)`,
+		Version:   `PRAGMA data_version`,
+		Overwrite: `PRAGMA secure_delete = 1`, OverwriteNot: `PRAGMA secure_delete = 0`, EmptyLog: `PRAGMA wal_checkpoint(TRUNCATE)`,
 		Classify: classify,
 		Explain:  func(err error) *task.Error { return explain(path, err) },
 	}

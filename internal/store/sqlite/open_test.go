@@ -378,6 +378,9 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 	raw(t, path, `ALTER TABLE tasks DROP COLUMN detail`)
 	raw(t, path, `ALTER TABLE tasks DROP COLUMN hint`)
 	raw(t, path, `DROP TABLE saved_links`)
+	for _, table := range []string{"memory_notes", "memory_sources", "memory_pulls"} {
+		raw(t, path, `DROP TABLE `+table)
+	}
 	raw(t, path, `ALTER TABLE general_pauses DROP COLUMN wanted_by`)
 	raw(t, path, `DROP TABLE machine_users`)
 	raw(t, path, `DROP TABLE review_shares`)

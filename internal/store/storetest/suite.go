@@ -55,6 +55,7 @@ func Run(t *testing.T, fresh Fresh) {
 		"People":      peopleChecks,
 		"Retention":   retentionChecks,
 		"Statistics":  statisticsChecks,
+		"Memory":      memoryChecks,
 		"Values":      valueChecks,
 	}
 	for area, checks := range areas {
