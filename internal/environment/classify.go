@@ -58,6 +58,8 @@ const (
 	// logHead and logTail are how much of a long log is looked at.
 	logHead = 256 << 10
 	logTail = 1 << 20
+	// longestTail is what an excerpt is made of.
+	longestTail = 8 << 20
 	// closeToEnd is how many lines before the end are looked at first: an early
 	// failure that the tool got over is seldom the cause.
 	closeToEnd = 150
@@ -221,12 +223,17 @@ const exitKilled = 137
 // logLines cuts a log into lines as a terminal would show them: without colours,
 // and of a line that was written over only what stayed. The middle of a very
 // long log is left out.
-func logLines(log []byte) []string {
-	if len(log) > logHead+logTail {
-		short := make([]byte, 0, logHead+logTail+1)
+func logLines(log []byte) []string { return shownLines(log, logTail) }
+
+// wholeLines are the lines of the log, without the middle of one that is longer still.
+func wholeLines(log []byte) []string { return shownLines(log, longestTail) }
+
+func shownLines(log []byte, tail int) []string {
+	if len(log) > logHead+tail {
+		short := make([]byte, 0, logHead+tail+1)
 		short = append(short, log[:logHead]...)
 		short = append(short, '\n')
-		log = append(short, log[len(log)-logTail:]...)
+		log = append(short, log[len(log)-tail:]...)
 	}
 	if bytes.IndexByte(log, 0x1b) >= 0 {
 		log = ansiEscape.ReplaceAll(log, nil)

@@ -1,41 +1,136 @@
 package environment
 
 import (
+	"slices"
 	"strings"
 )
 
-// excerptParts is how many parts an excerpt has: the end, what stands before the line that
-// decided, and that line with what follows.
-const excerptParts = 3
+// ExcerptLines is the most lines that [Excerpt] shows, without the marks for what is left out.
+const ExcerptLines = 100
 
-// Excerpt is the part of a failed command's log that tells most about the cause, in no more
-// than about most bytes: the lines around the one that [Classify] goes by, and the last ones.
+const (
+	// endLines are kept for the end of the log and of the command that failed: most programs
+	// sum up there.
+	endLines = 12
+	// repeats is how often lines that differ in numbers only count as findings of their own.
+	repeats = 4
+	// shortGap is the most lines between two parts that are shown too.
+	shortGap = 4
+)
+
+// Excerpt is the part of a failed command's log that tells most about the cause, in at most
+// [ExcerptLines] lines and about most bytes: the blocks in which test runners and compilers
+// say what failed, what stands around the line that [Classify] goes by, and the end.
 func Excerpt(log []byte, most int) string {
-	lines := logLines(log)
-	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
-		lines = lines[:len(lines)-1]
+	e := excerpt{lines: wholeLines(log), room: most, left: ExcerptLines}
+	for len(e.lines) > 0 && strings.TrimSpace(e.lines[len(e.lines)-1]) == "" {
+		e.lines = e.lines[:len(e.lines)-1]
 	}
-	decided := max(0, Classify(log, 1).Number-1)
-	room := most
-	taken := make([]bool, len(lines))
-	take := func(from, step, most int) {
-		for at := from; at >= 0 && at < len(lines) && most > 0 && room > 0; at += step {
-			if cost := len(lines[at]) + 1; !taken[at] {
-				if cost > room {
-					return
-				}
-				taken[at], room, most = true, room-cost, most-cost
-			}
+	if whole := strings.Join(e.lines, "\n"); len(whole) <= most && len(e.lines) <= ExcerptLines {
+		return whole
+	}
+	e.taken = make([]bool, len(e.lines))
+	e.choose(log)
+	return e.text()
+}
+
+// excerpt is an excerpt that is being chosen.
+type excerpt struct {
+	lines      []string
+	taken      []bool
+	room, left int // bytes and lines
+}
+
+// choose takes lines, the most telling ones first, until there is no room.
+func (e *excerpt) choose(log []byte) {
+	runs := failedRuns(e.lines)
+	last := len(e.lines)
+	e.takeEnd(last-2, last)
+	for _, run := range runs[max(0, len(runs)-3):] {
+		e.take(run.start, run.start+1)
+		e.takeEnd(max(run.start, run.end-endLines), run.end)
+	}
+	found := e.findings(runs)
+	for _, found := range found {
+		if found.weight < weak {
+			break
+		}
+		e.take(found.start, found.end)
+		e.close()
+	}
+	if decided := Classify(log, 1); decided.Number > 0 {
+		if at := slices.IndexFunc(e.lines, func(line string) bool { return strings.TrimSpace(line) == decided.Line }); at >= 0 {
+			e.take(at-2, at+3)
 		}
 	}
-	take(len(lines)-1, -1, most/excerptParts) // most programs sum up at their end
-	take(decided, -1, most/excerptParts)
-	take(decided, 1, most)
-	take(len(lines)-1, -1, most)
+	for _, found := range found {
+		if found.weight < weak {
+			e.take(found.start, found.end)
+		}
+	}
+	e.close()
+	for _, run := range runs {
+		e.takeEnd(run.start, run.end)
+	}
+	e.takeEnd(0, last)
+}
+
+// close takes the lines of short gaps.
+func (e *excerpt) close() {
+	before := -1
+	for at, taken := range e.taken {
+		if !taken {
+			continue
+		}
+		if before >= 0 && at-before <= shortGap {
+			e.take(before+1, at)
+		}
+		before = at
+	}
+}
+
+// take takes the lines from start up to end, as far as there is room.
+func (e *excerpt) take(start, end int) {
+	start, end = max(start, 0), min(end, len(e.lines))
+	for at := start; at < end && e.one(at); at++ {
+	}
+}
+
+// takeEnd takes the lines from start up to end, the last ones if there is no room for all.
+func (e *excerpt) takeEnd(start, end int) {
+	start, end = max(start, 0), min(end, len(e.lines))
+	for at := end - 1; at >= start && e.one(at); at-- {
+	}
+}
+
+// one takes a line and reports whether there was room. A line that stands alone needs room for
+// the mark before it. Empty lines need none and are left out.
+func (e *excerpt) one(at int) bool {
+	if e.taken[at] {
+		return true
+	}
+	if noise(e.lines[at]) {
+		e.taken[at] = true
+		return true
+	}
+	cost, lines := len(e.lines[at])+1, 1
+	if (at == 0 || !e.taken[at-1]) && (at+1 == len(e.lines) || !e.taken[at+1]) {
+		cost, lines = cost+len(leftOut)+1, 2
+	}
+	if lines > e.left || cost > e.room {
+		return false
+	}
+	e.taken[at], e.room, e.left = true, e.room-cost, e.left-lines
+	return true
+}
+
+// text is what was taken, with a mark for each part that is left out.
+func (e *excerpt) text() string {
 	var kept []string
-	for at, line := range lines {
+	for at, line := range e.lines {
 		switch {
-		case taken[at]:
+		case noise(line):
+		case e.taken[at]:
 			kept = append(kept, line)
 		case len(kept) == 0 || kept[len(kept)-1] != leftOut:
 			kept = append(kept, leftOut)
@@ -46,3 +141,6 @@ func Excerpt(log []byte, most int) string {
 
 // leftOut stands for lines of a log that are not shown.
 const leftOut = "[…]"
+
+// run is where a log has the output of one command: from start up to end.
+type run struct{ start, end int }
