@@ -60,6 +60,8 @@ const (
 	logTail = 1 << 20
 	// longestTail is what an excerpt is made of.
 	longestTail = 8 << 20
+	// mostOverwritten is how many texts of one line an excerpt may have.
+	mostOverwritten = 3
 	// closeToEnd is how many lines before the end are looked at first: an early
 	// failure that the tool got over is seldom the cause.
 	closeToEnd = 150
@@ -223,12 +225,40 @@ const exitKilled = 137
 // logLines cuts a log into lines as a terminal would show them: without colours,
 // and of a line that was written over only what stayed. The middle of a very
 // long log is left out.
-func logLines(log []byte) []string { return shownLines(log, logTail) }
+func logLines(log []byte) []string {
+	lines := cutLines(log, logTail)
+	for number, line := range lines {
+		lines[number] = line[strings.LastIndexByte(line, '\r')+1:]
+	}
+	return lines
+}
 
-// wholeLines are the lines of the log, without the middle of one that is longer still.
-func wholeLines(log []byte) []string { return shownLines(log, longestTail) }
+// excerptLines are the lines of the log for an excerpt: more of a long log, and each text of
+// a line that was written over with another text. Of progress that counts, the last stays.
+func excerptLines(log []byte) []string {
+	var lines []string
+	for _, line := range cutLines(log, longestTail) {
+		parts := strings.Split(line, "\r")
+		for at, part := range parts {
+			if at == len(parts)-1 || strings.TrimSpace(part) != "" && withoutNumbers(part) != withoutNumbers(parts[at+1]) && at < mostOverwritten {
+				lines = append(lines, part)
+			}
+		}
+	}
+	return lines
+}
 
-func shownLines(log []byte, tail int) []string {
+// withoutNumbers is the text without digits and what progress bars are drawn with.
+func withoutNumbers(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || strings.ContainsRune(" .,%=#>|/-", r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+func cutLines(log []byte, tail int) []string {
 	if len(log) > logHead+tail {
 		short := make([]byte, 0, logHead+tail+1)
 		short = append(short, log[:logHead]...)
@@ -241,9 +271,6 @@ func shownLines(log []byte, tail int) []string {
 	lines := strings.Split(strings.ToValidUTF8(string(log), "\uFFFD"), "\n")
 	for number, line := range lines {
 		line = strings.TrimRight(line, "\r")
-		if at := strings.LastIndexByte(line, '\r'); at >= 0 {
-			line = line[at+1:]
-		}
 		if len(line) > longestLine {
 			line = strings.ToValidUTF8(line[:longestLine], "")
 		}

@@ -11,7 +11,7 @@ const ExcerptLines = 100
 const (
 	// endLines are kept for the end of the log and of the command that failed: most programs
 	// sum up there.
-	endLines = 12
+	endLines = 18
 	// repeats is how often lines that differ in numbers only count as findings of their own.
 	repeats = 4
 	// shortGap is the most lines between two parts that are shown too.
@@ -22,12 +22,21 @@ const (
 // [ExcerptLines] lines and about most bytes: the blocks in which test runners and compilers
 // say what failed, what stands around the line that [Classify] goes by, and the end.
 func Excerpt(log []byte, most int) string {
-	e := excerpt{lines: wholeLines(log), room: most, left: ExcerptLines}
-	for len(e.lines) > 0 && strings.TrimSpace(e.lines[len(e.lines)-1]) == "" {
-		e.lines = e.lines[:len(e.lines)-1]
+	lines := excerptLines(log)
+	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
+		lines = lines[:len(lines)-1]
 	}
-	if whole := strings.Join(e.lines, "\n"); len(whole) <= most && len(e.lines) <= ExcerptLines {
+	if whole := strings.Join(lines, "\n"); len(whole) <= most && len(lines) <= ExcerptLines {
 		return whole
+	}
+	e := excerpt{room: most - len(leftOut) - 1, left: ExcerptLines - 1}
+	blanks := 0
+	for _, line := range lines {
+		if noise(line) {
+			blanks++
+			continue
+		}
+		e.lines, e.blanks, blanks = append(e.lines, line), append(e.blanks, blanks), 0
 	}
 	e.taken = make([]bool, len(e.lines))
 	e.choose(log)
@@ -36,7 +45,8 @@ func Excerpt(log []byte, most int) string {
 
 // excerpt is an excerpt that is being chosen.
 type excerpt struct {
-	lines      []string
+	lines      []string // without those that tell nothing
+	blanks     []int    // how many of those were before each line
 	taken      []bool
 	room, left int // bytes and lines
 }
@@ -104,13 +114,9 @@ func (e *excerpt) takeEnd(start, end int) {
 }
 
 // one takes a line and reports whether there was room. A line that stands alone needs room for
-// the mark before it. Empty lines need none and are left out.
+// the mark before it.
 func (e *excerpt) one(at int) bool {
 	if e.taken[at] {
-		return true
-	}
-	if noise(e.lines[at]) {
-		e.taken[at] = true
 		return true
 	}
 	cost, lines := len(e.lines[at])+1, 1
@@ -129,7 +135,6 @@ func (e *excerpt) text() string {
 	var kept []string
 	for at, line := range e.lines {
 		switch {
-		case noise(line):
 		case e.taken[at]:
 			kept = append(kept, line)
 		case len(kept) == 0 || kept[len(kept)-1] != leftOut:
@@ -141,6 +146,3 @@ func (e *excerpt) text() string {
 
 // leftOut stands for lines of a log that are not shown.
 const leftOut = "[…]"
-
-// run is where a log has the output of one command: from start up to end.
-type run struct{ start, end int }

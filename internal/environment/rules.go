@@ -7,6 +7,7 @@ import "strings"
 // leaves a package that is not found.
 const (
 	exhausted = iota // memory, disk, processes
+	platform         // the machine that runs CI jobs
 	engine           // the container engine
 	locked           // someone else holds the package manager's lock
 	broken           // a download or a connection failed for good
@@ -18,7 +19,7 @@ const (
 	vague            // words that usually mean it
 )
 
-var rankOrder = []int{exhausted, engine, locked, broken, syntax, conflict, missing, retried, absent, vague}
+var rankOrder = []int{exhausted, platform, engine, locked, broken, syntax, conflict, missing, retried, absent, vague}
 
 // rule tells a kind of failure from one line of a log. A line matches when it
 // has every text of all and none of not. Texts are in lower case; a text with a
@@ -114,11 +115,18 @@ var rules = []rule{
 	when(Resource, vague, "killed").alone(),
 	when(Resource, vague, "daemon disappeared unexpectedly"),
 
+	// The machine that runs CI jobs, not the job: GitLab Runner calls it a system failure, whatever
+	// broke in it. The next attempt gets another machine or pod.
+	when(Server, platform, "job failed (system failure)|preparation failed: ", "docker daemon|timed out|timeout|prepare environment|adding cache volume|failed to pull image|connection|unreachable|no such host|error during connect|pod").unless("no such image", "not found"),
+	when(Server, platform, "timed out waiting for pod|timed out waiting for the pod"),
+	when(Server, platform, "runner", "has received a shutdown signal|lost communication with the server"),
+
 	// The container engine.
 	when(Container, engine, "cannot connect to the docker daemon|error during connect:|is the docker daemon running"),
 	when(Container, engine, "error response from daemon").unless(
 		"dockerfile parse error", "no build stage", "toomanyrequests", "timeout", "no such host", "connection refused",
-		"dockerfile (", "connection reset", "service unavailable", "unexpected eof", "bad gateway", "cannot locate specified dockerfile"),
+		"dockerfile (", "connection reset", "service unavailable", "unexpected eof", "bad gateway", "network is unreachable", "no route to host", "context deadline exceeded",
+		"client.timeout", "request canceled", "internal server error", "too many requests", ": eof", "denied: access forbidden", "cannot locate specified dockerfile"),
 	when(Container, engine, "oci runtime").unless("timeout"),
 	when(Container, engine, "pull access denied"),
 	when(Container, engine, "manifest unknown|manifest not found"),
@@ -179,6 +187,9 @@ var rules = []rule{
 	when(Network, broken, "unable to resolve host|failed to lookup address|dns lookup failed|name resolution fail|dns error|bad address '").unless("sudo: unable to resolve host", "import", "module", "dependenc", "loader", "symbol", "error[e", "source metadata"),
 	when(Network, broken, "failed to resolve", "host|dns|address|proxy|http|.com|.org|.net|.io").unless("import", "module", "dependenc", "loader", "symbol", "error[e", "source metadata"),
 	when(Network, broken, "all attempts to connect to"),
+	// Go programs, Docker's among them, when a registry does not answer.
+	when(Network, broken, "context deadline exceeded|client.timeout exceeded|request canceled while waiting for connection", "http|get |head |post |dial|pull").unless(append([]string{"test"}, local...)...),
+	when(Network, broken, "error response from daemon: ", ": eof"),
 	when(Network, broken, "could not resolve: ", "curl|host"),
 	when(Network, broken, "no such host"),
 	when(Network, broken, "unknownhostexception|unknown host|noroutetohostexception"),

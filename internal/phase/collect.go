@@ -248,7 +248,7 @@ func (r *run) pullText(pull Pull, in room) string {
 }
 
 // longestExcerpt bounds what the model is shown of the log of a check, in bytes.
-const longestExcerpt = 4 << 10
+const longestExcerpt = 12 << 10
 
 // text is a failed check with the part of its log that tells why.
 func (c FailedCheck) text() string {
