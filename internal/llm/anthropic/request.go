@@ -68,6 +68,8 @@ func blocksOf(message llm.Message) []block {
 			if thought, ok := thinkingBlock(*part.Thinking); ok {
 				blocks = append(blocks, thought)
 			}
+		case part.Image != nil:
+			blocks = append(blocks, block{Type: "image", Source: &imageSource{Type: "base64", MediaType: part.Image.Type, Data: part.Image.Base64()}})
 		case part.Text != "":
 			blocks = append(blocks, block{Type: "text", Text: part.Text})
 		}

@@ -66,11 +66,29 @@ func chatMessages(message llm.Message) []chatMessage {
 		text := resultText(result)
 		messages = append(messages, chatMessage{Role: "tool", Content: &text, ToolCallID: result.CallID})
 	}
+	if images := message.Images(); len(images) > 0 {
+		return append(messages, chatMessage{Role: "user", Content: chatParts(message.Text(), images)})
+	}
 	if text := message.Text(); text != "" {
 		messages = append(messages, chatMessage{Role: "user", Content: &text})
 	}
 	return messages
 }
+
+// chatParts is what a user says with images.
+func chatParts(text string, images []llm.Image) []chatPart {
+	var parts []chatPart
+	if text != "" {
+		parts = append(parts, chatPart{Type: "text", Text: text})
+	}
+	for _, image := range images {
+		parts = append(parts, chatPart{Type: "image_url", ImageURL: &imageURL{dataURL(image)}})
+	}
+	return parts
+}
+
+// dataURL is an image as an address.
+func dataURL(image llm.Image) string { return "data:" + image.Type + ";base64," + image.Base64() }
 
 // resultText marks errors, for which the API has no field.
 func resultText(result llm.Result) string {

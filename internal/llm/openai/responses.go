@@ -85,10 +85,25 @@ func inputItems(message llm.Message) []any {
 			items = append(items, messageItem{Role: "assistant", Content: part.Text})
 		}
 	}
+	if images := message.Images(); len(images) > 0 {
+		return append(items, messageItem{Role: "user", Content: inputParts(message.Text(), images)})
+	}
 	if text := message.Text(); text != "" && message.Role != llm.Assistant {
 		items = append(items, messageItem{Role: "user", Content: text}) // behind the results that it is about
 	}
 	return items
+}
+
+// inputParts is what a user says with images.
+func inputParts(text string, images []llm.Image) []inputPart {
+	var parts []inputPart
+	if text != "" {
+		parts = append(parts, inputPart{Type: "input_text", Text: text})
+	}
+	for _, image := range images {
+		parts = append(parts, inputPart{Type: "input_image", ImageURL: dataURL(image)})
+	}
+	return parts
 }
 
 func reasoningOf(thinking llm.Thinking) (reasoningItem, bool) {
