@@ -205,6 +205,7 @@ type run struct {
 	state      *state
 	workbench  *workbench
 	project    *project
+	images     images
 	rebased    *SetupEntry // the tests before the change, on what the base has got since
 }
 

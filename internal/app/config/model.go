@@ -27,6 +27,7 @@ type LLM struct {
 	ContextLength   int           `key:"context_length" default:"128000" min:"1024" max:"100000000" about:"How many tokens the model can take in, its answer included."`
 	Temperature     *float64      `key:"temperature" min:"0" max:"2" example:"0.2" about:"Sampling temperature; without it the model's own is used."`
 	FunctionCalling bool          `key:"function_calling" default:"true" about:"Whether the model takes tools by its API; if not, it is asked to write its calls as JSON."`
+	Images          string        `key:"images" enum:"auto on off" default:"auto" about:"Whether the model is shown the images of issues and comments; auto means if it is known to see images."`
 	Timeout         time.Duration `key:"timeout" default:"5m" min:"1s" max:"24h" about:"For how long the model may be silent; an answer that keeps coming may take longer."`
 	Retries         int           `key:"retries" default:"5" min:"0" max:"100" about:"How often a call is made again after an error that may pass."`
 	Prices          Prices        `key:"prices" about:"What a million tokens cost, in your currency; 0 means unknown."`
@@ -54,6 +55,7 @@ type ModelOverride struct {
 	ContextLength   *int           `key:"context_length" min:"1024" max:"100000000" example:"32000" about:"How many tokens the model can take in, its answer included."`
 	Temperature     *float64       `key:"temperature" min:"0" max:"2" example:"0.2" about:"Sampling temperature."`
 	FunctionCalling *bool          `key:"function_calling" example:"false" about:"Whether the model takes tools by its API."`
+	Images          string         `key:"images" enum:"auto on off" about:"Whether the model is shown the images of issues and comments."`
 	Prices          PricesOverride `key:"prices" about:"What a million tokens cost; the prices of llm are used only with the same model."`
 }
 
@@ -113,6 +115,9 @@ func (o ModelOverride) over(llm LLM) LLM {
 	}
 	if o.API != "" {
 		llm.API = o.API
+	}
+	if o.Images != "" {
+		llm.Images = o.Images
 	}
 	if o.Script != "" {
 		llm.Script = o.Script

@@ -43,6 +43,7 @@ func (m *Models) Model(account llm.Account, names ...string) (llm.Model, error) 
 	return llm.Wrap(adapter, llm.Layers{
 		Retry:     llm.RetryPolicy{Tries: uint(chosen.Retries) + 1},
 		TextCalls: !chosen.FunctionCalling,
+		Images:    imagesOf(chosen),
 		NoKey:     chosen.APIKey == "" && chosen.Provider != "script",
 		Ledger:    m.ledger,
 		Account:   account,
