@@ -66,8 +66,8 @@ func chatMessages(message llm.Message) []chatMessage {
 		text := resultText(result)
 		messages = append(messages, chatMessage{Role: "tool", Content: &text, ToolCallID: result.CallID})
 	}
-	if images := message.Images(); len(images) > 0 {
-		return append(messages, chatMessage{Role: "user", Content: chatParts(message.Text(), images)})
+	if len(message.Images()) > 0 {
+		return append(messages, chatMessage{Role: "user", Content: chatParts(message)})
 	}
 	if text := message.Text(); text != "" {
 		messages = append(messages, chatMessage{Role: "user", Content: &text})
@@ -76,13 +76,15 @@ func chatMessages(message llm.Message) []chatMessage {
 }
 
 // chatParts is what a user says with images.
-func chatParts(text string, images []llm.Image) []chatPart {
+func chatParts(message llm.Message) []chatPart {
 	var parts []chatPart
-	if text != "" {
-		parts = append(parts, chatPart{Type: "text", Text: text})
-	}
-	for _, image := range images {
-		parts = append(parts, chatPart{Type: "image_url", ImageURL: &imageURL{dataURL(image)}})
+	for _, part := range message.Parts {
+		switch {
+		case part.Image != nil:
+			parts = append(parts, chatPart{Type: "image_url", ImageURL: &imageURL{dataURL(*part.Image)}})
+		case part.Text != "":
+			parts = append(parts, chatPart{Type: "text", Text: part.Text})
+		}
 	}
 	return parts
 }

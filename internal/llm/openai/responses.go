@@ -85,8 +85,8 @@ func inputItems(message llm.Message) []any {
 			items = append(items, messageItem{Role: "assistant", Content: part.Text})
 		}
 	}
-	if images := message.Images(); len(images) > 0 {
-		return append(items, messageItem{Role: "user", Content: inputParts(message.Text(), images)})
+	if len(message.Images()) > 0 {
+		return append(items, messageItem{Role: "user", Content: inputParts(message)})
 	}
 	if text := message.Text(); text != "" && message.Role != llm.Assistant {
 		items = append(items, messageItem{Role: "user", Content: text}) // behind the results that it is about
@@ -95,13 +95,15 @@ func inputItems(message llm.Message) []any {
 }
 
 // inputParts is what a user says with images.
-func inputParts(text string, images []llm.Image) []inputPart {
+func inputParts(message llm.Message) []inputPart {
 	var parts []inputPart
-	if text != "" {
-		parts = append(parts, inputPart{Type: "input_text", Text: text})
-	}
-	for _, image := range images {
-		parts = append(parts, inputPart{Type: "input_image", ImageURL: dataURL(image)})
+	for _, part := range message.Parts {
+		switch {
+		case part.Image != nil:
+			parts = append(parts, inputPart{Type: "input_image", ImageURL: dataURL(*part.Image)})
+		case part.Text != "":
+			parts = append(parts, inputPart{Type: "input_text", Text: part.Text})
+		}
 	}
 	return parts
 }
