@@ -74,10 +74,10 @@ var (
 	// buildStep begins a step of an image build. Steps before the last one
 	// succeeded, so nothing in them is the cause.
 	buildStep = regexp.MustCompile(`^Step \d+/\d+ : `)
-	// echoed is a line that repeats the command and tells nothing else.
 	// complaint is how most programs say that something went wrong.
 	complaint = regexp.MustCompile(`(?i)\b(error|fatal|failed|not found|no such file|cannot|can't|undefined|denied|exception)\b`)
-	echoed    = regexp.MustCompile(`^(The command '.*' returned a non-zero code: \d+|\s*---> Running in [0-9a-f]+|\+ .*)$`)
+	// echoed is a line that repeats the command and tells nothing else.
+	echoed = regexp.MustCompile(`^(The command '.*' returned a non-zero code: \d+|\s*---> Running in [0-9a-f]+|\+ .*)$`)
 )
 
 // Classify reads the log of a command that ended with the exit code and says
@@ -228,7 +228,7 @@ const exitKilled = 137
 func logLines(log []byte) []string {
 	lines := cutLines(log, logTail)
 	for number, line := range lines {
-		lines[number] = line[strings.LastIndexByte(line, '\r')+1:]
+		lines[number] = shortLine(line[strings.LastIndexByte(line, '\r')+1:])
 	}
 	return lines
 }
@@ -241,7 +241,7 @@ func excerptLines(log []byte) []string {
 		parts := strings.Split(line, "\r")
 		for at, part := range parts {
 			if at == len(parts)-1 || strings.TrimSpace(part) != "" && withoutNumbers(part) != withoutNumbers(parts[at+1]) && at < mostOverwritten {
-				lines = append(lines, part)
+				lines = append(lines, shortLine(part))
 			}
 		}
 	}
@@ -258,6 +258,8 @@ func withoutNumbers(text string) string {
 	}, text)
 }
 
+// cutLines are the lines of the log, without the middle of a very long one. What was written over
+// is in them.
 func cutLines(log []byte, tail int) []string {
 	if len(log) > logHead+tail {
 		short := make([]byte, 0, logHead+tail+1)
@@ -270,11 +272,15 @@ func cutLines(log []byte, tail int) []string {
 	}
 	lines := strings.Split(strings.ToValidUTF8(string(log), "\uFFFD"), "\n")
 	for number, line := range lines {
-		line = strings.TrimRight(line, "\r")
-		if len(line) > longestLine {
-			line = strings.ToValidUTF8(line[:longestLine], "")
-		}
-		lines[number] = line
+		lines[number] = strings.TrimRight(line, "\r")
 	}
 	return lines
+}
+
+// shortLine is the part of a line that is looked at and shown.
+func shortLine(line string) string {
+	if len(line) > longestLine {
+		return strings.ToValidUTF8(line[:longestLine], "")
+	}
+	return line
 }

@@ -12,24 +12,31 @@ const (
 	// endLines are kept for the end of the log and of the command that failed: most programs
 	// sum up there.
 	endLines = 18
+	// firstLines and lastLines of the log are always shown.
+	firstLines, lastLines = 3, 5
 	// repeats is how often lines that differ in numbers only count as findings of their own.
 	repeats = 4
 	// shortGap is the most lines between two parts that are shown too.
 	shortGap = 4
+	// mostFindings is how many findings of a kind are looked at: each tells one line at least.
+	mostFindings = 4 * ExcerptLines
 )
 
 // Excerpt is the part of a failed command's log that tells most about the cause, in at most
 // [ExcerptLines] lines and about most bytes: the blocks in which test runners and compilers
 // say what failed, what stands around the line that [Classify] goes by, and the end.
-func Excerpt(log []byte, most int) string {
+func Excerpt(log []byte, most int) string { return LongExcerpt(log, most, ExcerptLines) }
+
+// LongExcerpt is Excerpt with another limit of lines.
+func LongExcerpt(log []byte, most, mostLines int) string {
 	lines := excerptLines(log)
 	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
 		lines = lines[:len(lines)-1]
 	}
-	if whole := strings.Join(lines, "\n"); len(whole) <= most && len(lines) <= ExcerptLines {
+	if whole := strings.Join(lines, "\n"); len(whole) <= most && len(lines) <= mostLines {
 		return whole
 	}
-	e := excerpt{room: most - len(leftOut) - 1, left: ExcerptLines - 1}
+	e := excerpt{room: most - len(leftOut) - 1, left: mostLines - 1}
 	blanks := 0
 	for _, line := range lines {
 		if noise(line) {
@@ -55,41 +62,47 @@ type excerpt struct {
 func (e *excerpt) choose(log []byte) {
 	runs := failedRuns(e.lines)
 	last := len(e.lines)
-	e.takeEnd(last-2, last)
+	e.takeEnd(last-lastLines, last)
+	e.take(0, firstLines)
 	for _, run := range runs[max(0, len(runs)-3):] {
 		e.take(run.start, run.start+1)
 		e.takeEnd(max(run.start, run.end-endLines), run.end)
 	}
 	found := e.findings(runs)
-	for _, found := range found {
-		if found.weight < weak {
-			break
-		}
-		e.take(found.start, found.end)
-		e.close()
+	words := slices.IndexFunc(found, func(p part) bool { return p.weight < weak })
+	if words < 0 {
+		words = len(found)
 	}
+	e.takeParts(found[:min(words, mostFindings)])
 	if decided := Classify(log, 1); decided.Number > 0 {
 		if at := slices.IndexFunc(e.lines, func(line string) bool { return strings.TrimSpace(line) == decided.Line }); at >= 0 {
 			e.take(at-2, at+3)
 		}
 	}
-	for _, found := range found {
-		if found.weight < weak {
-			e.take(found.start, found.end)
-		}
-	}
-	e.close()
+	e.takeParts(found[words:min(len(found), words+mostFindings)])
 	for _, run := range runs {
 		e.takeEnd(run.start, run.end)
 	}
 	e.takeEnd(0, last)
 }
 
-// close takes the lines of short gaps.
-func (e *excerpt) close() {
+// takeParts takes parts as far as there is room, and the short gaps beside them.
+func (e *excerpt) takeParts(parts []part) {
+	for _, p := range parts {
+		if e.left == 0 {
+			return
+		}
+		start, end := p.at-p.signal.before, e.extent(p.at, p.signal)
+		e.take(start, end)
+		e.close(start-shortGap, end+shortGap)
+	}
+}
+
+// close takes the lines of short gaps between start and end.
+func (e *excerpt) close(start, end int) {
 	before := -1
-	for at, taken := range e.taken {
-		if !taken {
+	for at := max(start, 0); at < min(end, len(e.lines)); at++ {
+		if !e.taken[at] {
 			continue
 		}
 		if before >= 0 && at-before <= shortGap {

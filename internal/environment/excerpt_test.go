@@ -109,3 +109,44 @@ func TestExcerptKeepsItsLimits(t *testing.T) {
 		}
 	})
 }
+
+// A log that is nothing but failures takes no longer than another: the time grows with its length,
+// and not with the length times the failures.
+func TestExcerptOfAsManyFailuresAsThereAreLines(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"--- FAIL: ", "=== FAILURES === ", "error: "} {
+		var log strings.Builder
+		for n := 0; log.Len() < longestTail/4; n++ {
+			log.WriteString(line)
+			for rest := n; rest > 0; rest /= 26 {
+				log.WriteByte(byte('a' + rest%26))
+			}
+			log.WriteByte('\n')
+		}
+		if got := Excerpt([]byte(log.String()), 12<<10); len(got) > 12<<10 || !strings.Contains(got, line+"\n"+line+"b\n") {
+			t.Errorf("%s: %d bytes: %.200s", line, len(got), got)
+		}
+	}
+}
+
+// What a long progress bar was written over with is looked at and shown.
+func TestErrorBehindALongProgressBar(t *testing.T) {
+	t.Parallel()
+	log := []byte(strings.Repeat("10% [=>  ]\r", 400) + "npm error code EAI_AGAIN getaddrinfo registry.example\n")
+	if got := Classify(log, 1); got.Kind != Network || !strings.HasPrefix(got.Line, "npm error code EAI_AGAIN") {
+		t.Errorf("it is %+v", got)
+	}
+	if got := Excerpt(log, 4<<10); !strings.Contains(got, "EAI_AGAIN") {
+		t.Errorf("the excerpt is %q", got)
+	}
+}
+
+// The beginning of a log is shown, and its real end, whatever a line in it says of a command.
+func TestExcerptHasBeginningAndEnd(t *testing.T) {
+	t.Parallel()
+	log := "diff -u a b\n" + filler("left", 50) + "The command \"x\" exited with 1.\n" + filler("right", 3000) + "one\ntwo\nthree\nfour\nfive\n"
+	got := Excerpt([]byte(log), 8<<10)
+	if !strings.HasPrefix(got, "diff -u a b\n") || !strings.HasSuffix(got, "one\ntwo\nthree\nfour\nfive") {
+		t.Errorf("got\n%s", got)
+	}
+}

@@ -51,8 +51,9 @@ var ciMarks = []string{"travis_fold:", "travis_time:", "section_start:", "sectio
 
 // part is a part of a log that tells of a failure.
 type part struct {
-	start, end int
-	weight     int
+	at     int // the line with which it begins
+	signal *signal
+	weight int
 }
 
 const (
@@ -81,7 +82,7 @@ func (e *excerpt) findings(runs []run) []part {
 		if seen[key]++; seen[key] > repeats {
 			continue
 		}
-		p := part{start: at - s.before, end: e.extent(at, s), weight: s.weight}
+		p := part{at, s, s.weight}
 		if s.weight >= weak && len(runs) > 0 && at >= runs[0].start {
 			p.weight += inFailed
 		}
@@ -89,7 +90,7 @@ func (e *excerpt) findings(runs []run) []part {
 	}
 	slices.SortStableFunc(found, func(a, b part) int {
 		if a.weight == b.weight && a.weight < weak {
-			return b.start - a.start
+			return b.at - a.at
 		}
 		return b.weight - a.weight
 	})

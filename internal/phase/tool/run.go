@@ -45,7 +45,7 @@ func (o RunOptions) orDefaults() RunOptions {
 // show is what the model is shown of the output.
 func (o RunOptions) show(output string, failed bool) string {
 	if failed && o.Excerpt != nil && len(output) > o.Shown {
-		return Printable(o.Excerpt([]byte(output), o.Shown))
+		return fmt.Sprintf("[Of %d lines those are shown that tell most.]\n", strings.Count(output, "\n")+1) + Printable(o.Excerpt([]byte(output), o.Shown))
 	}
 	return Shorten(Printable(output), o.Shown)
 }
