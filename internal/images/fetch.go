@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -147,6 +148,10 @@ func (f Fetcher) foreign(ctx context.Context, address string) ([]byte, error) {
 	}}
 	answer, err := client.Do(request)
 	if err != nil {
+		// Without the address, which may have a signature in it that is as good as a password.
+		if wrapped, ok := errors.AsType[*url.Error](err); ok {
+			err = wrapped.Err
+		}
 		return nil, task.Wrap(task.Unavailable, err, "it cannot be read from "+parsed.Host)
 	}
 	defer func() { _ = answer.Body.Close() }()

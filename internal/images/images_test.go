@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"image"
 	"image/png"
 	"io"
@@ -130,5 +131,27 @@ func TestFetchRefusesARedirectionInside(t *testing.T) {
 	})}
 	if found, err := fetchOne(f, "https://x.example/a.png"); len(found) != 0 || err == nil || !strings.Contains(err.Error(), "policy") {
 		t.Errorf("got %d images, %v", len(found), err)
+	}
+}
+
+// What is said of an image that cannot be read has no address in it: that may be signed.
+func TestFailuresTellNoAddresses(t *testing.T) {
+	t.Parallel()
+	for name, failing := range map[string]transport{
+		"at once": func(*http.Request) (*http.Response, error) { return nil, errors.New("reset") },
+		"after a redirection": func(r *http.Request) (*http.Response, error) {
+			if r.URL.Host == "y.example" {
+				return nil, errors.New("reset")
+			}
+			return answer(r, 302, http.Header{"Location": {"https://y.example/a?X-Amz-Signature=secret"}}, http.NoBody), nil
+		},
+		"refused": func(r *http.Request) (*http.Response, error) {
+			return answer(r, 302, http.Header{"Location": {"http://y.example/a?X-Amz-Signature=secret"}}, http.NoBody), nil
+		},
+	} {
+		_, err := fetchOne(Fetcher{transport: failing}, "https://x.example/a.png?jwt=secret")
+		if err == nil || strings.Contains(fmt.Sprintf("%v %+v", err, err), "secret") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -15,52 +15,66 @@ import (
 type Images struct {
 	Snapshots *items.Snapshots
 	Forges    map[task.Forge]forge.Reader
+	Comments  KnownComments
 	Steering  *items.Steering
+	Own       func(of task.Forge, login string) bool // see broker.RunOptions
 	Fetcher   images.Fetcher
 	Log       *slog.Logger
 }
 
-// Of returns the images in the item's text and its comments, as far as their authors may steer the
-// work on it: what others write is no request, and neither are their images. The last comments
-// come first, since there is room for a few images only. Nothing of it is kept.
-func (i Images) Of(ctx context.Context, key task.Key) ([]images.Image, error) {
-	snapshot, err := i.Snapshots.Get(ctx, key, items.ParticipantsAge)
+// KnownComments tells what runs were told of comments; see [store.CommentLog].
+type KnownComments interface {
+	KnownComments(ctx context.Context, id task.ID) (known []task.CommentEntry, last int64, err error)
+}
+
+// Of returns the images in the text of a task's item and its comments, as far as their authors may
+// steer the work on it: what others write is no request, and neither are their images. What we
+// wrote is left out: a model wrote it, and it could tell the server to ask for an address with what
+// it has read in it. The last comments come first, since there is room for a few images only.
+// Nothing of it is kept.
+func (i Images) Of(ctx context.Context, t task.Task) ([]images.Image, error) {
+	snapshot, err := i.Snapshots.Get(ctx, t.Key, items.ParticipantsAge)
 	if err != nil {
 		return nil, err
 	}
-	from, found := i.Forges[key.Forge]
+	from, found := i.Forges[t.Key.Forge]
 	if !found {
-		return nil, task.Errorf(task.Unsupported, "no forge %s is configured", key.Forge)
+		return nil, task.Errorf(task.Unsupported, "no forge %s is configured", t.Key.Forge)
 	}
-	standings := map[string]bool{}
-	var texts []images.Text
-	add := func(author, body string) error {
-		if len(images.Links(body)) == 0 {
-			return nil
-		}
-		may, known := standings[author]
-		if !known {
-			standing, err := i.Steering.Of(ctx, snapshot.Item, author, nil)
-			if err != nil {
-				return err
-			}
-			may = standing.MaySteer()
-			standings[author] = may
-		}
-		if may {
-			texts = append(texts, images.Text{Repository: key.Repository, Body: body, Forge: from})
-		}
-		return nil
-	}
-	if err := add(snapshot.Item.Author, snapshot.Item.Body); err != nil {
+	known, _, err := i.Comments.KnownComments(ctx, t.ID)
+	if err != nil {
 		return nil, err
 	}
+	decided := make(map[task.CommentRef]bool, len(known))
+	for _, entry := range known {
+		decided[entry.Ref()] = entry.Refused == ""
+	}
+	var texts []images.Text
+	add := func(body string) { texts = append(texts, images.Text{Repository: t.Key.Repository, Body: body, Forge: from}) }
+	if i.taken(ctx, snapshot.Item, snapshot.Item.Author, snapshot.Item.Body) {
+		add(snapshot.Item.Body)
+	}
 	for _, comment := range slices.Backward(slices.Concat(snapshot.ReviewComments, snapshot.Comments)) {
-		if err := add(comment.Author, comment.Body); err != nil {
-			return nil, err
+		may, is := decided[comment.Ref()]
+		if is && may && len(images.Links(comment.Body)) > 0 || !is && i.taken(ctx, snapshot.Item, comment.Author, comment.Body) {
+			add(comment.Body)
 		}
 	}
 	return i.Fetcher.Fetch(ctx, texts, func(_ string, err error) {
-		i.Log.InfoContext(ctx, "an image of a text is not shown to the model", "item", key.String(), "error", err)
+		i.Log.InfoContext(ctx, "an image of a text is not shown to the model", "item", t.Key.String(), "error", err)
 	}), nil
+}
+
+// taken reports whether a text has images that are read. While it is not known what its author may
+// do they are not.
+func (i Images) taken(ctx context.Context, item forge.Item, author, body string) bool {
+	if len(images.Links(body)) == 0 || i.Own(item.Key.Forge, author) {
+		return false
+	}
+	standing, err := i.Steering.Of(ctx, item, author, nil)
+	if err != nil {
+		i.Log.WarnContext(ctx, "failed to read a person's access to a repository; their images are not shown", "item", item.Key.String(), "login", author, "error", err)
+		return false
+	}
+	return standing.MaySteer()
 }
