@@ -110,7 +110,7 @@ func (f Fetcher) one(ctx context.Context, text Text, link string) (Image, error)
 			return Image{}, err
 		}
 	}
-	h, err := readHeader(data)
+	h, err := readImage(data)
 	if err != nil {
 		return Image{}, err
 	}

@@ -4,16 +4,25 @@ import (
 	"bytes"
 	"encoding/binary"
 	"image"
+	"sync"
 
-	_ "image/gif" // for their headers
+	_ "image/gif" // to tell and decode them
 	_ "image/jpeg"
 	_ "image/png"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// mostPixels is the most that an image may have on one side: the vendors take no more.
-const mostPixels = 8000
+const (
+	// mostPixels is the most that an image may have on one side: the vendors take no more.
+	mostPixels = 8000
+	// mostInAll is the most that it may have altogether. It bounds what decoding it takes: at
+	// most eight bytes for each.
+	mostInAll = 16 << 20
+)
+
+// decoding lets one image at a time be decoded, so that the memory for it is bounded.
+var decoding sync.Mutex
 
 // header is what the first bytes of an image say.
 type header struct {
@@ -21,7 +30,31 @@ type header struct {
 	width, height int
 }
 
-// readHeader tells what image the bytes are, by nothing but themselves.
+// readImage tells what image the bytes are, by nothing but themselves. A broken one is an error:
+// vendors refuse a whole request for it.
+func readImage(data []byte) (header, error) {
+	h, err := readHeader(data)
+	if err != nil {
+		return header{}, err
+	}
+	if h.width < 1 || h.height < 1 || h.width > mostPixels || h.height > mostPixels || h.width*h.height > mostInAll {
+		return header{}, task.Errorf(task.TooLarge, "it has %d×%d pixels; at most %d are taken on a side, and %d in all", h.width, h.height, mostPixels, mostInAll)
+	}
+	if h.kind == "image/webp" {
+		if len(data) < 8+int(binary.LittleEndian.Uint32(data[4:])) {
+			return header{}, task.Errorf(task.Invalid, "it is cut off")
+		}
+		return h, nil
+	}
+	decoding.Lock()
+	defer decoding.Unlock()
+	if _, _, err := image.Decode(bytes.NewReader(data)); err != nil {
+		return header{}, task.Wrap(task.Invalid, err, "it is broken")
+	}
+	return h, nil
+}
+
+// readHeader tells what the first bytes say.
 func readHeader(data []byte) (header, error) {
 	var h header
 	if width, height, ok := webp(data); ok {
@@ -32,9 +65,6 @@ func readHeader(data []byte) (header, error) {
 			return header{}, task.Errorf(task.Invalid, "it is no PNG, JPEG, GIF or WebP image")
 		}
 		h = header{"image/" + format, config.Width, config.Height}
-	}
-	if h.width < 1 || h.height < 1 || h.width > mostPixels || h.height > mostPixels {
-		return header{}, task.Errorf(task.TooLarge, "it has %d×%d pixels; at most %d are taken on a side", h.width, h.height, mostPixels)
 	}
 	return h, nil
 }

@@ -64,7 +64,9 @@ func fetchOne(f Fetcher, link string) ([]Image, error) {
 func TestFetchTellsImagesByTheirBytes(t *testing.T) {
 	t.Parallel()
 	data := onePixel(t)
-	for name, body := range map[string][]byte{"image": data, "svg": []byte(`<svg xmlns="http://www.w3.org/2000/svg"/>`), "page": []byte("<html>")} {
+	broken := bytes.Clone(data)
+	broken[len(broken)-20] ^= 0xff
+	for name, body := range map[string][]byte{"image": data, "cut": data[:len(data)-30], "broken": broken, "cut WebP": []byte("RIFF\xff\x00\x00\x00WEBPVP8X" + strings.Repeat("\x00", 20)), "svg": []byte(`<svg xmlns="http://www.w3.org/2000/svg"/>`), "page": []byte("<html>")} {
 		f := Fetcher{transport: transport(func(r *http.Request) (*http.Response, error) {
 			if r.Header.Get("Authorization") != "" || r.Header.Get("Cookie") != "" {
 				t.Error("a credential was sent to a foreign host")

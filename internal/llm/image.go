@@ -38,38 +38,57 @@ func (i Image) size() int {
 	return bytesPerToken * min(i.Width*i.Height/pixelsPerToken+1, mostImageTokens)
 }
 
-// notShown is said in place of an image.
-func (i Image) notShown() string {
+// NotShown is said in place of an image.
+func (i Image) NotShown() string {
 	return fmt.Sprintf("[An image of %d×%d pixels (%s) was here. It is not shown.]", i.Width, i.Height, i.Type)
 }
 
-// WithImages returns a model that is sent the bytes of images, which load finds by their hash. An
-// image that it does not find, and every image if the model takes none, is sent as a line of text
-// that says so.
-func WithImages(model Model, load func(hash string) []byte) Model {
-	return imaged{model, load}
+// Images is where the bytes of images are found.
+type Images interface {
+	// Image returns the bytes of the image with the hash, nil if they are not at hand.
+	Image(hash string) []byte
+	// Refused is told that the model took a request only without its images.
+	Refused(ctx context.Context, err error)
 }
+
+// WithImages returns a model that is sent the bytes of images. An image that is not at hand, and
+// every image if the model takes none, is sent as a line of text that says so; one that is in a
+// request already is sent once. A request that the provider does not accept is sent once more
+// without images: a picture may not be what a task fails for.
+func WithImages(model Model, images Images) Model { return imaged{model, images} }
 
 type imaged struct {
 	Model
-	load func(hash string) []byte
+	images Images
 }
 
 // Chat implements [Model].
 func (m imaged) Chat(ctx context.Context, request Request, sink Sink) (Response, error) {
-	return m.Model.Chat(ctx, m.filled(request), sink)
+	filled, shown := m.filled(request, m.Info().Images)
+	response, err := m.Model.Chat(ctx, filled, sink)
+	if shown == 0 || KindOf(err) != BadRequest {
+		return response, err
+	}
+	filled, _ = m.filled(request, false)
+	again, failed := m.Model.Chat(ctx, filled, sink)
+	if failed != nil {
+		return response, err // it was not for the images
+	}
+	m.images.Refused(ctx, err)
+	return again, nil
 }
 
 // CountTokens implements [Model].
 func (m imaged) CountTokens(ctx context.Context, request Request) (int64, error) {
-	return m.Model.CountTokens(ctx, m.filled(request))
+	filled, _ := m.filled(request, m.Info().Images)
+	return m.Model.CountTokens(ctx, filled)
 }
 
-func (m imaged) filled(request Request) Request {
+// filled is the request with the bytes of its images, or with words for them, and how many images
+// it has.
+func (m imaged) filled(request Request, show bool) (filled Request, shown int) {
 	isImage := func(p Part) bool { return p.Image != nil }
-	if !slices.ContainsFunc(request.Messages, func(m Message) bool { return slices.ContainsFunc(m.Parts, isImage) }) {
-		return request
-	}
+	seen := map[string]bool{}
 	request.Messages = slices.Clone(request.Messages)
 	for at, message := range request.Messages {
 		if !slices.ContainsFunc(message.Parts, isImage) {
@@ -77,23 +96,25 @@ func (m imaged) filled(request Request) Request {
 		}
 		parts := slices.Clone(message.Parts)
 		for i, part := range parts {
-			if part.Image != nil {
-				parts[i] = m.part(*part.Image)
+			if part.Image == nil {
+				continue
+			}
+			image := *part.Image
+			if show {
+				image.Data = m.images.Image(image.Hash)
+			}
+			switch {
+			case len(image.Data) == 0:
+				parts[i] = TextPart(image.NotShown())
+			case seen[image.Hash]:
+				parts[i] = TextPart("[The same image as above.]")
+			default:
+				parts[i], seen[image.Hash] = ImagePart(image), true
 			}
 		}
 		request.Messages[at].Parts = parts
 	}
-	return request
-}
-
-func (m imaged) part(image Image) Part {
-	if m.Info().Images {
-		image.Data = m.load(image.Hash)
-	}
-	if len(image.Data) == 0 {
-		return TextPart(image.notShown())
-	}
-	return ImagePart(image)
+	return request, len(seen)
 }
 
 // seeing is a model that takes images.

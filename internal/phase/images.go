@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"log/slog"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -22,17 +23,39 @@ type Image struct {
 type images struct {
 	byLink map[string]llm.Image
 	data   map[string][]byte // by hash
+	bytes  int               // of data
 	asked  int               // how often the server was asked
+	none   bool              // the provider did not accept them
+	log    *slog.Logger
 }
 
-// mostAsked is how often a run asks for images: at its beginning, and when comments with images
-// come in.
-const mostAsked = 10
+const (
+	// mostAsked is how often a run asks for images: at its beginning, and when comments with
+	// images come in.
+	mostAsked = 10
+	// mostImages and mostImageBytes are those of one run, and so of each request to a model.
+	mostImages     = 8
+	mostImageBytes = 12 << 20
+)
+
+// Image implements [llm.Images].
+func (i *images) Image(hash string) []byte {
+	if i.none {
+		return nil
+	}
+	return i.data[hash]
+}
+
+// Refused implements [llm.Images]: no other request of this run has images.
+func (i *images) Refused(ctx context.Context, err error) {
+	i.none = true
+	i.log.WarnContext(ctx, "the model accepts the request only without its images; it is shown none in this run", "error", err)
+}
 
 // loadImages asks for the images of the request, if a model of the run can see them. That they
 // cannot be had is no reason not to work.
 func (r *run) loadImages(ctx context.Context) {
-	if r.images.asked == mostAsked || !r.seesImages() {
+	if r.images.asked == mostAsked || r.images.none || !r.seesImages() {
 		return
 	}
 	r.images.asked++
@@ -40,21 +63,30 @@ func (r *run) loadImages(ctx context.Context) {
 	if err != nil {
 		r.Log.WarnContext(ctx, "failed to read the images of the request", "error", err)
 	}
-	if r.images.data == nil {
-		r.images.byLink, r.images.data = map[string]llm.Image{}, map[string][]byte{}
-	}
-	for _, one := range found {
-		if sum := sha256.Sum256(one.Data); hex.EncodeToString(sum[:]) == one.Hash {
-			r.images.data[one.Hash] = one.Data
-			image := one.Image
-			image.Data = nil
-			r.images.byLink[one.Link] = image
-		}
-	}
+	r.images.add(found)
 }
 
-// imageData is the bytes of an image, or nothing if it is not at hand.
-func (r *run) imageData(hash string) []byte { return r.images.data[hash] }
+// add takes images as far as there is room.
+func (i *images) add(found []Image) {
+	if i.data == nil {
+		i.byLink, i.data = map[string]llm.Image{}, map[string][]byte{}
+	}
+	for _, one := range found {
+		if sum := sha256.Sum256(one.Data); hex.EncodeToString(sum[:]) != one.Hash {
+			continue
+		}
+		if i.data[one.Hash] == nil {
+			if len(i.data) == mostImages || i.bytes+len(one.Data) > mostImageBytes {
+				continue
+			}
+			i.data[one.Hash] = one.Data
+			i.bytes += len(one.Data)
+		}
+		image := one.Image
+		image.Data = nil
+		i.byLink[one.Link] = image
+	}
+}
 
 // seesImages reports whether the model of any phase can see images.
 func (r *run) seesImages() bool {

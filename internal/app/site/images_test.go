@@ -2,6 +2,7 @@ package site
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"io"
 	"net/http"
@@ -12,6 +13,13 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/llm"
 )
+
+// atHand are images that a test has.
+type atHand map[string][]byte
+
+func (a atHand) Image(hash string) []byte { return a[hash] }
+
+func (atHand) Refused(context.Context, error) {}
 
 // Each wire format carries the bytes of an image whole, and a model that sees none is told in
 // words that there was one.
@@ -31,10 +39,10 @@ func TestImagesOnTheWire(t *testing.T) {
 		for _, sees := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				var got string
+				var asked []string
 				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					body, _ := io.ReadAll(r.Body)
-					got = string(body)
+					asked = append(asked, string(body))
 					http.Error(w, `{"error":{"message":"no"}}`, http.StatusBadRequest)
 				}))
 				t.Cleanup(server.Close)
@@ -43,15 +51,14 @@ func TestImagesOnTheWire(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				model := llm.WithImages(llm.Wrap(adapter, llm.Layers{Retry: llm.RetryPolicy{Tries: 1}, Images: sees}), func(hash string) []byte {
-					if hash == "h" {
-						return data
-					}
-					return nil
-				})
+				model := llm.WithImages(llm.Wrap(adapter, llm.Layers{Retry: llm.RetryPolicy{Tries: 1}, Images: sees}), atHand{"h": data})
 				request := llm.Request{Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.TextPart("look"),
 					llm.ImagePart(llm.Image{Hash: "h", Type: "image/png", Width: 40, Height: 30}), llm.ImagePart(llm.Image{Hash: "gone", Type: "image/png", Width: 7, Height: 8})}}}}
 				_, _ = model.Chat(t.Context(), request, nil) // the server refuses; what counts is what it was sent
+				if len(asked) == 0 || len(asked) != map[bool]int{true: 2, false: 1}[sees] || strings.Contains(asked[len(asked)-1], encoded) {
+					t.Fatalf("sees %v: %d requests", sees, len(asked))
+				}
+				got := asked[0]
 				if strings.Contains(got, c.want) != sees || strings.Contains(got, encoded) != sees || strings.Contains(got, "40×30 pixels") == sees || !strings.Contains(got, "7×8 pixels") {
 					t.Errorf("sees %v: the request is %.300s", sees, got)
 				}

@@ -27,7 +27,8 @@ type KnownComments interface {
 	KnownComments(ctx context.Context, id task.ID) (known []task.CommentEntry, last int64, err error)
 }
 
-// Of returns the images in the text of a task's item and its comments, as far as their authors may
+// Of returns the images in the text of a task's item, of the issues that it is for and of its
+// comments, as far as their authors may
 // steer the work on it: what others write is no request, and neither are their images. What we
 // wrote is left out: a model wrote it, and it could tell the server to ask for an address with what
 // it has read in it. The last comments come first, since there is room for a few images only.
@@ -50,9 +51,17 @@ func (i Images) Of(ctx context.Context, t task.Task) ([]images.Image, error) {
 		decided[entry.Ref()] = entry.Refused == ""
 	}
 	var texts []images.Text
-	add := func(body string) { texts = append(texts, images.Text{Repository: t.Key.Repository, Body: body, Forge: from}) }
-	if i.taken(ctx, snapshot.Item, snapshot.Item.Author, snapshot.Item.Body) {
-		add(snapshot.Item.Body)
+	add := func(body string) {
+		texts = append(texts, images.Text{Repository: t.Key.Repository, Body: body, Forge: from})
+	}
+	asked := []forge.Item{snapshot.Item}
+	if t.Key.Kind == task.Pull {
+		asked = append(asked, issuesOf(ctx, i.Snapshots, snapshot.Item)...)
+	}
+	for _, item := range asked {
+		if i.taken(ctx, item, item.Author, item.Body) {
+			add(item.Body)
+		}
 	}
 	for _, comment := range slices.Backward(slices.Concat(snapshot.ReviewComments, snapshot.Comments)) {
 		may, is := decided[comment.Ref()]

@@ -54,6 +54,13 @@ func (s suite) text(t *testing.T) {
 	}
 }
 
+// atHand are images that a test has.
+type atHand map[string][]byte
+
+func (a atHand) Image(hash string) []byte { return a[hash] }
+
+func (atHand) Refused(context.Context, error) {}
+
 // images checks that images arrive whole and in their places, after results too; that a model
 // which takes none is told so in words; and that a model that writes its calls as text sees them.
 func (s suite) images(t *testing.T) {
@@ -76,7 +83,7 @@ func (s suite) images(t *testing.T) {
 		{llm.Layers{Images: true, TextCalls: true}, "The result of read:|content|first:|image/png:a|second:|image/jpeg:b|third:|" + gone},
 		{llm.Layers{}, "=content|first:|[An image of 40×30 pixels (image/png) was here. It is not shown.]|second:|[An image of 7×8 pixels (image/jpeg) was here. It is not shown.]|third:|" + gone},
 	} {
-		mustChat(t, llm.WithImages(llm.Wrap(model, c.layers), func(hash string) []byte { return data[hash] }), request, nil)
+		mustChat(t, llm.WithImages(llm.Wrap(model, c.layers), atHand(data)), request, nil)
 		records := player.Records()
 		messages := records[len(records)-1].Request.Messages
 		var got []string

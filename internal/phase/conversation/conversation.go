@@ -192,11 +192,14 @@ func (c *Conversation) pin(at int, block Block) {
 	c.addUserParts(append([]llm.Part{llm.TextPart(pinnedNow + renderBlock(block))}, imageParts(block)...)...)
 }
 
+// imageOf begins the line before an image.
+const imageOf = "Image of the pinned block "
+
 // imageParts are the images of a block, each after a line that says of which block it is.
 func imageParts(block Block) []llm.Part {
 	var parts []llm.Part
 	for number, image := range block.Images {
-		parts = append(parts, llm.TextPart(fmt.Sprintf("Image %d of the pinned block %q:", number+1, block.Name)), llm.ImagePart(image))
+		parts = append(parts, llm.TextPart(fmt.Sprintf("%s%q, number %d:", imageOf, block.Name, number+1)), llm.ImagePart(image))
 	}
 	return parts
 }
