@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -39,6 +40,21 @@ func (d runForge) LatestComments(ctx context.Context, after int64) ([]task.Comme
 			return d.hold.inbox.after(after), nil
 		}
 	}
+}
+
+// imagesWithin is how long a run waits for the images of its texts.
+const imagesWithin = time.Minute
+
+// Images implements phase.Forge.
+func (d runForge) Images(ctx context.Context) ([]phase.Image, error) {
+	ctx, cancel := context.WithTimeout(ctx, imagesWithin)
+	defer cancel()
+	found, err := persist(ctx, imagesWithin, d.hold.held.Images)
+	images := make([]phase.Image, 0, len(found))
+	for _, one := range found {
+		images = append(images, phase.Image{Link: one.Link, Image: llm.Image{Hash: one.Hash, Type: one.Type, Width: one.Width, Height: one.Height, Data: one.Data}})
+	}
+	return images, err
 }
 
 // References implements phase.Forge.

@@ -11,6 +11,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/broker/assignment"
 	"github.com/toryo-dev/toryo/internal/broker/comments"
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/images"
 	"github.com/toryo-dev/toryo/internal/items"
 	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
@@ -49,6 +50,8 @@ type RunOptions struct {
 	// Forges are where the items are read that a task's text names; without one
 	// that is not supported.
 	Forges map[task.Forge]forge.Reader
+	// Images reads the images of texts.
+	Images images.Fetcher
 	// Steering says whose words are a request.
 	Steering *items.Steering
 	// Comments keeps what people write. It is looked once more at the end of a run, so that
@@ -217,6 +220,14 @@ func (r *Runs) put(ctx context.Context, write outbox.Write, payload outbox.Paylo
 	}
 	_, err = r.options.Sender.Put(ctx, action)
 	return err
+}
+
+// Images returns the images of the task's own item and its comments that the model may be shown.
+func (r *Runs) Images(ctx context.Context, held Lease) ([]images.Image, error) {
+	return assignment.Images{
+		Snapshots: r.options.Snapshots, Forges: r.options.Forges, Comments: r.options.Store, Steering: r.options.Steering,
+		Own: r.options.Own, Fetcher: r.options.Images, Log: r.options.Log,
+	}.Of(ctx, held.Task)
 }
 
 // References returns the items that the text of the task's own item names.

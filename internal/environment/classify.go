@@ -58,6 +58,10 @@ const (
 	// logHead and logTail are how much of a long log is looked at.
 	logHead = 256 << 10
 	logTail = 1 << 20
+	// longestTail is what an excerpt is made of.
+	longestTail = 8 << 20
+	// mostOverwritten is how many texts of one line an excerpt may have.
+	mostOverwritten = 3
 	// closeToEnd is how many lines before the end are looked at first: an early
 	// failure that the tool got over is seldom the cause.
 	closeToEnd = 150
@@ -70,10 +74,10 @@ var (
 	// buildStep begins a step of an image build. Steps before the last one
 	// succeeded, so nothing in them is the cause.
 	buildStep = regexp.MustCompile(`^Step \d+/\d+ : `)
-	// echoed is a line that repeats the command and tells nothing else.
 	// complaint is how most programs say that something went wrong.
 	complaint = regexp.MustCompile(`(?i)\b(error|fatal|failed|not found|no such file|cannot|can't|undefined|denied|exception)\b`)
-	echoed    = regexp.MustCompile(`^(The command '.*' returned a non-zero code: \d+|\s*---> Running in [0-9a-f]+|\+ .*)$`)
+	// echoed is a line that repeats the command and tells nothing else.
+	echoed = regexp.MustCompile(`^(The command '.*' returned a non-zero code: \d+|\s*---> Running in [0-9a-f]+|\+ .*)$`)
 )
 
 // Classify reads the log of a command that ended with the exit code and says
@@ -222,25 +226,61 @@ const exitKilled = 137
 // and of a line that was written over only what stayed. The middle of a very
 // long log is left out.
 func logLines(log []byte) []string {
-	if len(log) > logHead+logTail {
-		short := make([]byte, 0, logHead+logTail+1)
+	lines := cutLines(log, logTail)
+	for number, line := range lines {
+		lines[number] = shortLine(line[strings.LastIndexByte(line, '\r')+1:])
+	}
+	return lines
+}
+
+// excerptLines are the lines of the log for an excerpt: more of a long log, and each text of
+// a line that was written over with another text. Of progress that counts, the last stays.
+func excerptLines(log []byte) []string {
+	var lines []string
+	for _, line := range cutLines(log, longestTail) {
+		parts := strings.Split(line, "\r")
+		for at, part := range parts {
+			if at == len(parts)-1 || strings.TrimSpace(part) != "" && withoutNumbers(part) != withoutNumbers(parts[at+1]) && at < mostOverwritten {
+				lines = append(lines, shortLine(part))
+			}
+		}
+	}
+	return lines
+}
+
+// withoutNumbers is the text without digits and what progress bars are drawn with.
+func withoutNumbers(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || strings.ContainsRune(" .,%=#>|/-", r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// cutLines are the lines of the log, without the middle of a very long one. What was written over
+// is in them.
+func cutLines(log []byte, tail int) []string {
+	if len(log) > logHead+tail {
+		short := make([]byte, 0, logHead+tail+1)
 		short = append(short, log[:logHead]...)
 		short = append(short, '\n')
-		log = append(short, log[len(log)-logTail:]...)
+		log = append(short, log[len(log)-tail:]...)
 	}
 	if bytes.IndexByte(log, 0x1b) >= 0 {
 		log = ansiEscape.ReplaceAll(log, nil)
 	}
 	lines := strings.Split(strings.ToValidUTF8(string(log), "\uFFFD"), "\n")
 	for number, line := range lines {
-		line = strings.TrimRight(line, "\r")
-		if at := strings.LastIndexByte(line, '\r'); at >= 0 {
-			line = line[at+1:]
-		}
-		if len(line) > longestLine {
-			line = strings.ToValidUTF8(line[:longestLine], "")
-		}
-		lines[number] = line
+		lines[number] = strings.TrimRight(line, "\r")
 	}
 	return lines
+}
+
+// shortLine is the part of a line that is looked at and shown.
+func shortLine(line string) string {
+	if len(line) > longestLine {
+		return strings.ToValidUTF8(line[:longestLine], "")
+	}
+	return line
 }

@@ -150,7 +150,7 @@ func (r *setupRun) try(ctx context.Context, p *ProjectSetup, folder, command str
 
 // failed says what a command's end means.
 func (r *setupRun) failed(folder, command string, ran sandbox.Result) Failure {
-	failure := Failure{Command: command, Directory: folder, ExitCode: ran.ExitCode, Log: ending(ran.Log),
+	failure := Failure{Command: command, Directory: folder, ExitCode: ran.ExitCode, Log: Excerpt(ran.Log, shownOutput),
 		Message: fmt.Sprintf("the command %q ended with exit code %d", textfmt.Shorten(command, longestShown), ran.ExitCode)}
 	switch ran.Exceeded {
 	case sandbox.NoLimit:
@@ -223,7 +223,7 @@ func (r *setupRun) verify(ctx context.Context, p *ProjectSetup) error {
 }
 
 func mismatch(check Check, ran sandbox.Result, actual []byte) *Failure {
-	return &Failure{Command: check.Command, ExitCode: ran.ExitCode, Log: ending(ran.Log),
+	return &Failure{Command: check.Command, ExitCode: ran.ExitCode, Log: Excerpt(ran.Log, shownOutput),
 		Message: fmt.Sprintf("verification failed: %q printed %q with exit code %d; expected were %q and 0",
 			textfmt.Shorten(check.Command, longestShown), textfmt.Shorten(string(actual), longestShown), ran.ExitCode, textfmt.Shorten(check.ExpectedOutput, longestShown)),
 		Classification: Classification{Class: Fixable, Kind: Classify(ran.Log, ran.ExitCode).fixableKind()}}

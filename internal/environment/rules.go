@@ -1,12 +1,16 @@
 package environment
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // The ranks say which of two findings is the cause of the other: the lower one
 // is. A disk that is full also breaks downloads; a download that fails also
 // leaves a package that is not found.
 const (
 	exhausted = iota // memory, disk, processes
+	platform         // the machine that runs CI jobs
 	engine           // the container engine
 	locked           // someone else holds the package manager's lock
 	broken           // a download or a connection failed for good
@@ -18,7 +22,7 @@ const (
 	vague            // words that usually mean it
 )
 
-var rankOrder = []int{exhausted, engine, locked, broken, syntax, conflict, missing, retried, absent, vague}
+var rankOrder = []int{exhausted, platform, engine, locked, broken, syntax, conflict, missing, retried, absent, vague}
 
 // rule tells a kind of failure from one line of a log. A line matches when it
 // has every text of all and none of not. Texts are in lower case; a text with a
@@ -77,6 +81,12 @@ func (r rule) unless(not ...string) rule {
 // service that was not started, not a network that is down.
 var local = []string{"localhost", "127.0.0.1", "[::1]"}
 
+// private marks addresses of other machines of the project's own, and of its own programs.
+var private = []string{"//10.", "//192.168.", "//172.16.", "dial unix"}
+
+// ofTests marks what a test says: it may have such words in it for any reason.
+var ofTests = []string{"test", "assert", "spec.", "expect"}
+
 // httpWords are in lines that are about HTTP.
 const httpWords = "http|url|request|response|fetch|download|retriev|origin|gateway|server|upstream|registry|repository|repodata|mirror|proxy|package|npm|connection|access"
 
@@ -114,11 +124,18 @@ var rules = []rule{
 	when(Resource, vague, "killed").alone(),
 	when(Resource, vague, "daemon disappeared unexpectedly"),
 
+	// The machine that runs CI jobs, not the job: GitLab Runner calls it a system failure, whatever
+	// broke in it. The next attempt gets another machine or pod.
+	when(Server, platform, "job failed (system failure)|preparation failed: ", "docker daemon|timed out|timeout|prepare environment|adding cache volume|failed to pull image|connection|unreachable|no such host|error during connect| pod |pod/|pod:").unless(append([]string{"no such image", "not found"}, ofTests...)...),
+	when(Server, platform, "error: ", "timed out waiting for pod|timed out waiting for the pod").unless(ofTests...),
+	when(Server, platform, "the runner has received a shutdown signal. this can happen|runner: ", "shutdown signal|lost communication with the server").unless(ofTests...),
+
 	// The container engine.
 	when(Container, engine, "cannot connect to the docker daemon|error during connect:|is the docker daemon running"),
 	when(Container, engine, "error response from daemon").unless(
 		"dockerfile parse error", "no build stage", "toomanyrequests", "timeout", "no such host", "connection refused",
-		"dockerfile (", "connection reset", "service unavailable", "unexpected eof", "bad gateway", "cannot locate specified dockerfile"),
+		"dockerfile (", "connection reset", "service unavailable", "unexpected eof", "bad gateway", "network is unreachable", "no route to host", "context deadline exceeded",
+		"client.timeout", "request canceled", "internal server error", "too many requests", ": eof", "cannot locate specified dockerfile"),
 	when(Container, engine, "oci runtime").unless("timeout"),
 	when(Container, engine, "pull access denied"),
 	when(Container, engine, "manifest unknown|manifest not found"),
@@ -179,6 +196,9 @@ var rules = []rule{
 	when(Network, broken, "unable to resolve host|failed to lookup address|dns lookup failed|name resolution fail|dns error|bad address '").unless("sudo: unable to resolve host", "import", "module", "dependenc", "loader", "symbol", "error[e", "source metadata"),
 	when(Network, broken, "failed to resolve", "host|dns|address|proxy|http|.com|.org|.net|.io").unless("import", "module", "dependenc", "loader", "symbol", "error[e", "source metadata"),
 	when(Network, broken, "all attempts to connect to"),
+	// Go programs, Docker's among them, when a registry does not answer.
+	when(Network, broken, "context deadline exceeded|client.timeout exceeded|request canceled while waiting for connection", "http|dial tcp|dial udp|registry|failed to pull|error pulling").unless(slices.Concat(ofTests, local, private)...),
+	when(Network, broken, "error response from daemon: ", ": eof"),
 	when(Network, broken, "could not resolve: ", "curl|host"),
 	when(Network, broken, "no such host"),
 	when(Network, broken, "unknownhostexception|unknown host|noroutetohostexception"),

@@ -24,6 +24,7 @@ type Part struct {
 	Call     *Call     `json:"call,omitempty"`
 	Result   *Result   `json:"result,omitempty"`
 	Thinking *Thinking `json:"thinking,omitempty"`
+	Image    *Image    `json:"image,omitempty"`
 }
 
 // Call is a model's wish to use a tool. Arguments is the text as the model wrote
@@ -95,6 +96,17 @@ func (m Message) Calls() []Call {
 	return calls
 }
 
+// Images returns the images of the message in order.
+func (m Message) Images() []Image {
+	var images []Image
+	for _, part := range m.Parts {
+		if part.Image != nil {
+			images = append(images, *part.Image)
+		}
+	}
+	return images
+}
+
 // Results returns the results of the message in order.
 func (m Message) Results() []Result {
 	var results []Result
@@ -128,6 +140,9 @@ func (m Message) Size() int {
 		}
 		if part.Thinking != nil {
 			size += len(part.Thinking.Text)
+		}
+		if part.Image != nil {
+			size += part.Image.size()
 		}
 	}
 	return size

@@ -36,6 +36,7 @@ type Info struct {
 	ContextLength int64 // tokens of input and output together; 0 when not known
 	MaxTokens     int64 // of one answer
 	Prices        Prices
+	Images        bool // whether it takes images
 	// Scripted says that the answers come from a script and not from a model.
 	// Whoever shows them to people says so too.
 	Scripted bool

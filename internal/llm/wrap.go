@@ -11,6 +11,7 @@ import (
 type Layers struct {
 	Retry     RetryPolicy
 	TextCalls bool // the model has no tool calls of its own
+	Images    bool // the model takes images
 	NoKey     bool // no key is configured for the provider
 	Ledger    Ledger
 	Account   Account
@@ -27,6 +28,9 @@ func Wrap(model Model, layers Layers) Model {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	model = named{model, layers.NoKey}
+	if layers.Images {
+		model = seeing{model}
+	}
 	if layers.TextCalls {
 		model = TextCalls(model)
 	}

@@ -46,7 +46,7 @@ type opening struct {
 
 // open begins a conversation, or takes it up where the journal left it.
 func (r *run) open(ctx context.Context, o opening) (*chat, error) {
-	t := &chat{run: r, name: o.name, phase: o.phase, model: r.Model(o.phase), mustFinish: o.mustFinish, turns: o.turns,
+	t := &chat{run: r, name: o.name, phase: o.phase, model: llm.WithImages(r.Model(o.phase), &r.images), mustFinish: o.mustFinish, turns: o.turns,
 		journal: &journal{run: r, conversation: o.name, phase: o.phase}}
 	tools := make([]tool.Tool, len(o.tools))
 	for i, one := range o.tools {

@@ -63,6 +63,7 @@ func (r *run) collect(ctx context.Context) error {
 	if r.state.timesEnded(task.Planning) == 0 { // they are for understanding and planning
 		p.references = r.references(ctx, p.files)
 	}
+	r.loadImages(ctx)
 	r.project = p
 	return nil
 }
@@ -248,7 +249,7 @@ func (r *run) pullText(pull Pull, in room) string {
 }
 
 // longestExcerpt bounds what the model is shown of the log of a check, in bytes.
-const longestExcerpt = 4 << 10
+const longestExcerpt = 12 << 10
 
 // text is a failed check with the part of its log that tells why.
 func (c FailedCheck) text() string {
@@ -332,9 +333,9 @@ func (p *project) withoutContents() environment.Detection {
 // begins. Empty ones are left out.
 func (r *run) blocks(of task.Phase, more ...conversation.Block) []conversation.Block {
 	in := r.commentRoom(of)
-	all := []conversation.Block{{Name: "request", Text: r.requestText(in)}}
+	all := []conversation.Block{r.withImages(conversation.Block{Name: "request", Text: r.requestText(in)})}
 	if len(r.state.newComments) > 0 {
-		all = append(all, conversation.Block{Name: earlierComments, Text: commentsHeading + "\n\n" + in.describeAll(r.state.newComments)})
+		all = append(all, r.withImages(conversation.Block{Name: earlierComments, Text: commentsHeading + "\n\n" + in.describeAll(r.state.newComments)}))
 	}
 	all = append(all, conversation.Block{Name: "rules", Text: r.project.rules})
 	if of == task.Planning || of == task.Execution {

@@ -140,6 +140,10 @@ func (t *chat) pinComments(ctx context.Context, comments []task.CommentEntry) er
 		Name: fmt.Sprint(commentsBlock, comments[len(comments)-1].Position),
 		Text: commentsHeading + "\n\n" + room.describeAll(comments) + "\n\n" + commentsGoOn,
 	}
+	if mayHaveImages(added.Text) {
+		t.run.loadImages(ctx)
+		added = t.run.withImages(added)
+	}
 	if err := t.conversation.Pin(ctx, added); err != nil {
 		return err
 	}
@@ -163,7 +167,7 @@ func (t *chat) shorten(ctx context.Context, in room, added conversation.Block, b
 	}
 	earlier := slices.DeleteFunc(slices.Clone(t.run.state.newComments), func(c task.CommentEntry) bool { return c.Position >= before })
 	left := room{in.whole/2 - len(added.Text), in.shortened}
-	return t.conversation.Replace(ctx, others, conversation.Block{Name: earlierComments, Text: commentsHeading + "\n\n" + left.describeAll(earlier)})
+	return t.conversation.Replace(ctx, others, t.run.withImages(conversation.Block{Name: earlierComments, Text: commentsHeading + "\n\n" + left.describeAll(earlier)}))
 }
 
 // inParts yields the comments in parts that are not too long for one entry.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/phase/mcp"
@@ -120,7 +121,7 @@ func (r *run) openExecution(ctx context.Context) (*chat, error) {
 // tools are what the model works with, while the context lasts. The role may allow only some.
 func (r *run) tools(ctx context.Context, pin func(ctx context.Context, name, text string) error) []tool.Tool {
 	w := r.workbench.workspace()
-	options := tool.RunOptions{Watch: r.watchCalls(ctx)}
+	options := tool.RunOptions{Watch: r.watchCalls(ctx), Excerpt: func(output []byte, most int) string { return environment.LongExcerpt(output, most, most) }}
 	all := append(r.workbench.lookers(),
 		tool.Run(w, options), tool.Edit(w), tool.Patch(w), tool.Diff(w, r.diffText),
 		tool.Test(r.tests(), options), tool.TaskList(pin), r.tick(pin))

@@ -130,6 +130,9 @@ type Forge interface {
 	// names, as far as they can be read. Whoever keeps the items decides which
 	// those are.
 	References(ctx context.Context) ([]Reference, error)
+	// Images returns the images in the text of the task's own item and its comments, of people
+	// who may steer the work on it, as far as they can be read.
+	Images(ctx context.Context) ([]Image, error)
 	// Progress brings the one comment that shows how the run is getting on up to
 	// date. It does not wait for the forge.
 	Progress(ctx context.Context, text string) error

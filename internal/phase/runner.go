@@ -168,7 +168,7 @@ func NewRunner(options Options) (*Runner, error) {
 // reached. The run can then be carried on later. The outcome has in any case what
 // was kept.
 func (r *Runner) Run(ctx context.Context, job Job) (Outcome, error) {
-	this := &run{Options: r.options, Job: job, state: newState(job.Work), language: languageOf(job.Work, r.options.Language), resumed: len(job.Work.Past) > 0, firstLook: len(job.Work.Past) > 0, wentBackAt: -1}
+	this := &run{Options: r.options, Job: job, state: newState(job.Work), language: languageOf(job.Work, r.options.Language), resumed: len(job.Work.Past) > 0, firstLook: len(job.Work.Past) > 0, wentBackAt: -1, images: images{log: r.options.Log}}
 	if this.Redactor != nil {
 		this.Forge = redactingForge{job.Forge, this.Redactor}
 	}
@@ -205,6 +205,7 @@ type run struct {
 	state      *state
 	workbench  *workbench
 	project    *project
+	images     images
 	rebased    *SetupEntry // the tests before the change, on what the base has got since
 }
 

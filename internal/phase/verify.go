@@ -428,7 +428,7 @@ func (t *TestOutcome) describe(what string) string {
 		}
 	}
 	if t.Output != "" {
-		text += ". The end of the output:\n" + llm.Quote(llm.Origin{Source: "test output"}, tool.Shorten(tool.Printable(t.Output), 4000))
+		text += ". From the output:\n" + llm.Quote(llm.Origin{Source: "test output"}, tool.Printable(environment.Excerpt([]byte(t.Output), longestExcerpt)))
 	}
 	return text
 }

@@ -43,6 +43,7 @@ type (
 	signalsOutput struct{ Body wire.Signals }
 
 	referencesOutput struct{ Body wire.References }
+	imagesOutput     struct{ Body wire.Images }
 
 	progressInput struct {
 		OfTask
@@ -97,6 +98,7 @@ func (a runsAPI) register() {
 	registerHeld(a.Server, operationOnRun("report-events", http.MethodPost, "events", "Add entries to the journal"), a.report)
 	registerHeld(a.Server, operationOnRun("read-journal", http.MethodGet, "journal", "The journal of the task since it was last assigned"), a.journal)
 	registerHeld(a.Server, operationOnRun("watch-signals", http.MethodGet, "signals", "Wait for a stop, a pause or comments"), a.signals)
+	registerHeld(a.Server, operationOnRun("read-images", http.MethodGet, "images", "The images in the text of the task's own item and its comments, of people who may steer the work on it"), a.images)
 	registerHeld(a.Server, operationOnRun("read-references", http.MethodGet, "references", "The items that the text of the task's own item names"), a.references)
 	registerHeld(a.Server, operationOnRun("show-progress", http.MethodPost, "progress", "Bring the progress comment up to date"), a.progress)
 	registerHeld(a.Server, operationOnRun("say", http.MethodPost, "comments", "Write a comment, or answer in a review thread"), a.addComment)
@@ -170,6 +172,18 @@ func withoutRefusedTexts(comments []task.CommentEntry) []task.CommentEntry {
 		}
 	}
 	return shown
+}
+
+func (a runsAPI) images(ctx context.Context, held broker.Lease, _ *heldInput) (*imagesOutput, error) {
+	found, err := a.runs.Images(ctx, held)
+	if err != nil {
+		return nil, err
+	}
+	shown := wire.Images{Images: []wire.Image{}}
+	for _, one := range found {
+		shown.Images = append(shown.Images, wire.Image{Link: one.Link, Hash: one.Hash, Type: one.Type, Width: one.Width, Height: one.Height, Data: one.Data})
+	}
+	return &imagesOutput{shown}, nil
 }
 
 func (a runsAPI) references(ctx context.Context, held broker.Lease, _ *heldInput) (*referencesOutput, error) {

@@ -44,10 +44,11 @@ var importTable = map[string]row{
 
 	"server":            {imports: []string{"server/limit", "broker", "broker/assignment", "items", "memory", "mirror", "review", "review/judge", "access", "statistics", "store", "forge", "forge/board", "wire", "task", "llm", "metrics"}, tests: []string{"receipt", "outbox", "broker/comments", "broker/intake", "review/verdicts", "agent", "inspect", "phase"}, parts: true},
 	"server/limit":      {imports: []string{"access"}},
-	"broker":            {imports: []string{"broker/assignment", "broker/comments", "items", "outbox", "inspect", "notice", "receipt", "store", "forge", "forge/transport", "task"}, tests: []string{"broker/intake", "review", "review/judge", "review/verdicts", "quote"}, parts: true},
+	"broker":            {imports: []string{"broker/assignment", "broker/comments", "images", "items", "outbox", "inspect", "notice", "receipt", "store", "forge", "forge/transport", "task"}, tests: []string{"broker/intake", "review", "review/judge", "review/verdicts", "quote"}, parts: true},
 	"broker/intake":     {imports: []string{"broker/assignment", "items", "memory", "outbox", "notice", "review/verdicts", "store", "forge", "task"}},
 	"broker/comments":   {imports: []string{"broker/assignment", "items", "outbox", "notice", "store", "forge", "task"}},
-	"broker/assignment": {imports: []string{"items", "memory", "outbox", "quote", "review/verdicts", "store", "forge", "task"}},
+	"broker/assignment": {imports: []string{"images", "items", "memory", "outbox", "quote", "review/verdicts", "store", "forge", "task"}},
+	"images":            {imports: []string{"forge", "sandbox/egress", "task"}},
 	"items":             {imports: []string{"store", "forge", "task"}},
 	"outbox":            {imports: []string{"items", "notice", "store", "forge", "task"}},
 	"mirror":            {imports: []string{"forge", "git", "inspect", "sandbox/disk", "store", "task"}, tests: []string{"signing"}},

@@ -199,6 +199,22 @@ type References struct {
 	Items []Reference `json:"items"`
 }
 
+// Image is an image in the text of an item or in a comment.
+type Image struct {
+	Link   string `json:"link" doc:"As it is written in the text"`
+	Hash   string `json:"hash" doc:"SHA-256 of the data, in hexadecimal"`
+	Type   string `json:"type" enum:"image/png,image/jpeg,image/gif,image/webp"`
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
+	Data   []byte `json:"data"`
+}
+
+// Images are the images in the text of the task's own item and its comments, of people who may
+// steer the work on it. They are few and bounded.
+type Images struct {
+	Images []Image `json:"images"`
+}
+
 // Pulled is the pull request of a run.
 type Pulled struct {
 	Number int64  `json:"number"`

@@ -77,6 +77,13 @@ func (h *RunClient) Signals(ctx context.Context, after int64, wait time.Duration
 	return signals, err
 }
 
+// Images returns the images of the task's own item and its comments.
+func (h *RunClient) Images(ctx context.Context) ([]Image, error) {
+	var images Images
+	err := h.client.get(ctx, h.path+"/images", &images)
+	return images.Images, err
+}
+
 // References returns the items that the text of the task's own item names.
 func (h *RunClient) References(ctx context.Context) ([]Reference, error) {
 	var references References

@@ -26,6 +26,9 @@ func (Forge) Comments(context.Context, int64) ([]task.CommentEntry, error) { ret
 // LatestComments implements phase.Forge.
 func (Forge) LatestComments(context.Context, int64) ([]task.CommentEntry, error) { return nil, nil }
 
+// Images implements phase.Forge: there are no texts with images.
+func (Forge) Images(context.Context) ([]phase.Image, error) { return nil, nil }
+
 // References implements phase.Forge: there are no other items.
 func (Forge) References(context.Context) ([]phase.Reference, error) { return nil, nil }
 

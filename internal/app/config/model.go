@@ -28,6 +28,7 @@ type LLM struct {
 	Reasoning       string        `key:"reasoning" format:"reasoning" example:"medium" about:"How much the model thinks before it answers: off, low, medium, high or the most tokens for it. Without it the model's own default."`
 	Temperature     *float64      `key:"temperature" min:"0" max:"2" example:"0.2" about:"Sampling temperature; without it the model's own is used."`
 	FunctionCalling bool          `key:"function_calling" default:"true" about:"Whether the model takes tools by its API; if not, it is asked to write its calls as JSON."`
+	Images          string        `key:"images" enum:"auto on off" default:"auto" about:"Whether the model is shown the images of issues and comments; auto means if it is known to see images."`
 	Timeout         time.Duration `key:"timeout" default:"5m" min:"1s" max:"24h" about:"For how long the model may be silent; an answer that keeps coming may take longer."`
 	Retries         int           `key:"retries" default:"5" min:"0" max:"100" about:"How often a call is made again after an error that may pass."`
 	Prices          Prices        `key:"prices" about:"What a million tokens cost, in your currency. If none is set they are as known of the model, in US dollars, where its vendor serves it; else unknown."`
@@ -59,6 +60,7 @@ type ModelOverride struct {
 	Reasoning       string         `key:"reasoning" format:"reasoning" example:"high" about:"How much the model thinks before it answers: off, low, medium, high or the most tokens for it."`
 	Temperature     *float64       `key:"temperature" min:"0" max:"2" example:"0.2" about:"Sampling temperature."`
 	FunctionCalling *bool          `key:"function_calling" example:"false" about:"Whether the model takes tools by its API."`
+	Images          string         `key:"images" enum:"auto on off" about:"Whether the model is shown the images of issues and comments."`
 	Prices          PricesOverride `key:"prices" about:"What a million tokens cost; the prices of llm are used only with the same model."`
 	Cloud
 }
@@ -122,6 +124,9 @@ func (o ModelOverride) over(llm LLM) LLM {
 	llm.Cloud = o.Cloud.over(llm.Cloud)
 	if o.API != "" {
 		llm.API = o.API
+	}
+	if o.Images != "" {
+		llm.Images = o.Images
 	}
 	if o.Script != "" {
 		llm.Script = o.Script

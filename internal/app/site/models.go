@@ -77,6 +77,7 @@ func (m *Models) wrapped(account llm.Account, chosen config.LLM, retries int) (l
 	return llm.Wrap(adapter, llm.Layers{
 		Retry:     llm.RetryPolicy{Tries: uint(retries) + 1},
 		TextCalls: !chosen.FunctionCalling,
+		Images:    imagesOf(chosen),
 		NoKey:     chosen.APIKey == "" && chosen.Provider != "script" && chosen.Credentials == "",
 		Ledger:    m.ledger,
 		Account:   account,

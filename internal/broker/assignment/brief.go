@@ -55,7 +55,7 @@ func (p *Preparer) pull(ctx context.Context, from forge.Forge, made Assignment) 
 	if brief.Threads, err = p.openThreads(ctx, made.Item, threads, self); err != nil {
 		return nil, err
 	}
-	brief.Issues = p.issuesOf(ctx, made.Item)
+	brief.Issues = issuesOf(ctx, p.Snapshots, made.Item)
 	return brief, nil
 }
 
@@ -117,14 +117,14 @@ func settled(comments []task.Comment, self string) bool {
 // issuesOf returns the issues that a pull request says that it is for. Those that
 // cannot be read are left out: they are of use, and not needed. So are those that may
 // not be told; see mayShow. Others than of this repository are not even read.
-func (p *Preparer) issuesOf(ctx context.Context, pull forge.Item) []forge.Item {
+func issuesOf(ctx context.Context, snapshots *items.Snapshots, pull forge.Item) []forge.Item {
 	var issues []forge.Item
 	for _, key := range items.Mentioned(pull, items.ClosingWords) {
 		if !mayShow(pull, forge.Item{Key: key}) || len(issues) == mostReferences {
 			continue
 		}
 		key.Repository = pull.Key.Repository
-		snapshot, err := p.Snapshots.Get(ctx, key, items.ParticipantsAge)
+		snapshot, err := snapshots.Get(ctx, key, items.ParticipantsAge)
 		if err == nil && mayShow(pull, snapshot.Item) {
 			snapshot.Item.Body = textfmt.Cut(snapshot.Item.Body, longestReference)
 			issues = append(issues, snapshot.Item)

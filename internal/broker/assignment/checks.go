@@ -19,7 +19,7 @@ const (
 	// mostChecks is how many failed checks an agent is given, and longestLog how much of the
 	// end of each log, in bytes.
 	mostChecks = 5
-	longestLog = 32 << 10
+	longestLog = 128 << 10
 	// longestNames bounds the names of checks in an occasion, in bytes; the store takes 2000
 	// for the whole of it.
 	longestNames = 1500

@@ -41,6 +41,7 @@ type Forge struct {
 	client *gl.Client
 	base   *url.URL
 	token  string
+	files  *http.Client // for files of texts; sends no credential by itself
 
 	selfLock sync.Mutex
 	self     account
@@ -78,7 +79,7 @@ func New(options Options) (*Forge, error) {
 		client = &copied
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	f := &Forge{base: base, token: options.Token}
+	f := &Forge{base: base, token: options.Token, files: client}
 	// The transport below decides when to wait and the caller whether to repeat.
 	f.client, err = gl.NewClient(options.Token,
 		gl.WithBaseURL(base.String()),

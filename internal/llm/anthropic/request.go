@@ -124,6 +124,8 @@ func (m *Model) blocksOf(message llm.Message, prefix string) []block {
 			if thought, ok := m.thinkingBlock(*part.Thinking, prefix); ok {
 				blocks = append(blocks, thought)
 			}
+		case part.Image != nil:
+			blocks = append(blocks, block{Type: "image", Source: &imageSource{Type: "base64", MediaType: part.Image.Type, Data: part.Image.Base64()}})
 		case part.Text != "":
 			blocks = append(blocks, block{Type: "text", Text: part.Text})
 		}

@@ -72,7 +72,15 @@ type block struct {
 	Signature string  `json:"signature,omitempty"`
 	Data      string  `json:"data,omitempty"` // of a redacted_thinking
 
+	Source *imageSource `json:"source,omitempty"` // of an image
+
 	CacheControl *cacheControl `json:"cache_control,omitempty"`
+}
+
+type imageSource struct {
+	Type      string `json:"type"`
+	MediaType string `json:"media_type"`
+	Data      string `json:"data"`
 }
 
 // streamEvent is an event of a streamed answer, of the type that Type names.

@@ -99,6 +99,10 @@ func (m *Model) partOf(given llm.Part) (made part, ok bool) {
 		return part{FunctionResponse: &functionResponse{
 			ID: given.Result.CallID, Name: given.Result.Name, Response: map[string]string{key: given.Result.Text},
 		}}, true
+	case given.Image != nil && given.Image.Type == "image/gif": // the API takes none
+		return part{Text: given.Image.NotShown()}, true
+	case given.Image != nil:
+		return part{InlineData: &inlineData{MimeType: given.Image.Type, Data: given.Image.Data}}, true
 	case given.Thinking != nil:
 		return part{ThoughtSignature: given.Thinking.Data}, given.Thinking.Maker == maker && len(given.Thinking.Data) > 0
 	}

@@ -1,6 +1,7 @@
 package llmtest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +51,61 @@ func (s suite) text(t *testing.T) {
 	}
 	if got := player.Records()[0].Request; got.System != "You are tested." || got.Messages[0].Text() != "Which port?" {
 		t.Errorf("the model was asked %+v", got)
+	}
+}
+
+// atHand are images that a test has.
+type atHand map[string][]byte
+
+func (a atHand) Image(hash string) []byte { return a[hash] }
+
+func (atHand) Refused(context.Context, error) {}
+
+// images checks that images arrive whole and in their places, after results too; that a model
+// which takes none is told so in words; and that a model that writes its calls as text sees them.
+func (s suite) images(t *testing.T) {
+	model, player := s.play(t, answer(script.Answer{Text: "I see."}))
+	data := map[string][]byte{"a": bytes.Repeat([]byte("\x89PNG\x00\xff"), 50_000), "b": []byte("\xff\xd8\xff second")}
+	look := llm.Message{Role: llm.User, Parts: []llm.Part{
+		llm.ResultPart(llm.Result{CallID: "c1", Name: "read", Text: "content"}),
+		llm.TextPart("first:"), llm.ImagePart(llm.Image{Hash: "a", Type: "image/png", Width: 40, Height: 30}),
+		llm.TextPart("second:"), llm.ImagePart(llm.Image{Hash: "b", Type: "image/jpeg", Width: 7, Height: 8}),
+		llm.TextPart("third:"), llm.ImagePart(llm.Image{Hash: "gone", Type: "image/png", Width: 5, Height: 6}),
+	}}
+	request := withTools(ask("Look."))
+	request.Messages = append(request.Messages, llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.CallPart(llm.Call{ID: "c1", Name: "read", Arguments: `{"path":"x"}`})}}, look)
+	const gone = "[An image of 5×6 pixels (image/png) was here. It is not shown.]"
+	for _, c := range []struct {
+		layers llm.Layers
+		want   string
+	}{
+		{llm.Layers{Images: true}, "=content|first:|image/png:a|second:|image/jpeg:b|third:|" + gone},
+		{llm.Layers{Images: true, TextCalls: true}, "The result of read:|content|first:|image/png:a|second:|image/jpeg:b|third:|" + gone},
+		{llm.Layers{}, "=content|first:|[An image of 40×30 pixels (image/png) was here. It is not shown.]|second:|[An image of 7×8 pixels (image/jpeg) was here. It is not shown.]|third:|" + gone},
+	} {
+		mustChat(t, llm.WithImages(llm.Wrap(model, c.layers), atHand(data)), request, nil)
+		records := player.Records()
+		messages := records[len(records)-1].Request.Messages
+		var got []string
+		for _, part := range messages[len(messages)-1].Parts {
+			switch {
+			case part.Image != nil:
+				name := "another"
+				for hash, one := range data {
+					if bytes.Equal(part.Image.Data, one) {
+						name = hash
+					}
+				}
+				got = append(got, part.Image.Type+":"+name)
+			case part.Result != nil:
+				got = append(got, "="+part.Result.Text)
+			default:
+				got = append(got, strings.ReplaceAll(part.Text, "\n", "|")) // some formats join texts
+			}
+		}
+		if joined := strings.Join(got, "|"); joined != c.want {
+			t.Errorf("%+v: the model was shown\n%s\nwant\n%s", c.layers, joined, c.want)
+		}
 	}
 }
 

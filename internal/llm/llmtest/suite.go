@@ -70,6 +70,7 @@ func Run(t *testing.T, subject Subject, features Features) {
 	tests := map[string]func(*testing.T){
 		"Text":            s.text,
 		"Calls":           s.calls,
+		"Images":          s.images,
 		"RoundTrip":       s.roundTrip,
 		"InvalidJSON":     s.invalidArguments,
 		"Thinking":        s.thinking,

@@ -130,11 +130,31 @@ func (m *chatModel) chatMessages(message llm.Message) []chatMessage {
 		text := resultText(result)
 		messages = append(messages, chatMessage{Role: "tool", Content: &text, ToolCallID: result.CallID})
 	}
+	if len(message.Images()) > 0 {
+		return append(messages, chatMessage{Role: "user", Content: chatParts(message)})
+	}
 	if text := message.Text(); text != "" {
 		messages = append(messages, chatMessage{Role: "user", Content: &text})
 	}
 	return messages
 }
+
+// chatParts is what a user says with images.
+func chatParts(message llm.Message) []chatPart {
+	var parts []chatPart
+	for _, part := range message.Parts {
+		switch {
+		case part.Image != nil:
+			parts = append(parts, chatPart{Type: "image_url", ImageURL: &imageURL{dataURL(*part.Image)}})
+		case part.Text != "":
+			parts = append(parts, chatPart{Type: "text", Text: part.Text})
+		}
+	}
+	return parts
+}
+
+// dataURL is an image as an address.
+func dataURL(image llm.Image) string { return "data:" + image.Type + ";base64," + image.Base64() }
 
 // resultText marks errors, for which the API has no field.
 func resultText(result llm.Result) string {

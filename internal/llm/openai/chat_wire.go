@@ -32,11 +32,21 @@ type chatThinking struct {
 
 type chatMessage struct {
 	Role             string     `json:"role"`
-	Content          *string    `json:"content,omitempty"`
+	Content          any        `json:"content,omitempty"` // a *string, or []chatPart with images
 	ReasoningContent *string    `json:"reasoning_content,omitempty"`
 	Reasoning        *string    `json:"reasoning,omitempty"`
 	ToolCalls        []chatCall `json:"tool_calls,omitempty"`
 	ToolCallID       string     `json:"tool_call_id,omitempty"`
+}
+
+type chatPart struct {
+	Type     string    `json:"type"`
+	Text     string    `json:"text,omitempty"`
+	ImageURL *imageURL `json:"image_url,omitempty"`
+}
+
+type imageURL struct {
+	URL string `json:"url"`
 }
 
 type chatCall struct {

@@ -100,6 +100,9 @@ func (m *responsesModel) inputItems(message llm.Message) []any {
 			items = append(items, messageItem{Role: "assistant", Content: part.Text})
 		}
 	}
+	if len(message.Images()) > 0 {
+		return append(items, messageItem{Role: "user", Content: inputParts(message)})
+	}
 	if text := message.Text(); text != "" && message.Role != llm.Assistant {
 		items = append(items, messageItem{Role: "user", Content: text}) // behind the results that it is about
 	}
@@ -116,6 +119,20 @@ func withoutLoose(items []any) []any {
 		items = items[:len(items)-1]
 	}
 	return items
+}
+
+// inputParts is what a user says with images.
+func inputParts(message llm.Message) []inputPart {
+	var parts []inputPart
+	for _, part := range message.Parts {
+		switch {
+		case part.Image != nil:
+			parts = append(parts, inputPart{Type: "input_image", ImageURL: dataURL(*part.Image)})
+		case part.Text != "":
+			parts = append(parts, inputPart{Type: "input_text", Text: part.Text})
+		}
+	}
+	return parts
 }
 
 func (m *responsesModel) reasoningOf(thinking llm.Thinking) (reasoningItem, bool) {

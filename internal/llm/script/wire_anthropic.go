@@ -27,6 +27,11 @@ type anthropicBlock struct {
 	Content   json.RawMessage `json:"content"`
 	IsError   bool            `json:"is_error"`
 	Cache     json.RawMessage `json:"cache_control"`
+	Source    struct {
+		Type      string `json:"type"`
+		MediaType string `json:"media_type"`
+		Data      []byte `json:"data"`
+	} `json:"source"`
 }
 
 type anthropicRequest struct {
@@ -158,7 +163,7 @@ func (anthropicWire) messages(raw json.RawMessage) (messages []llm.Message, brea
 			if part.Result != nil && textSeen {
 				return nil, 0, fmt.Errorf("messages.%d: tool_result blocks must come first", i)
 			}
-			textSeen = textSeen || part.Text != ""
+			textSeen = textSeen || part.Text != "" || part.Image != nil
 			parts = append(parts, part)
 		}
 		messages = append(messages, llm.Message{Role: message.Role, Parts: parts})
@@ -173,6 +178,11 @@ func (b anthropicBlock) part(names map[string]string) (llm.Part, error) {
 			return llm.Part{}, errors.New("text content blocks must be non-empty")
 		}
 		return llm.TextPart(b.Text), nil
+	case "image":
+		if b.Source.Type != "base64" {
+			return llm.Part{}, fmt.Errorf("source: unexpected type %q", b.Source.Type)
+		}
+		return imagePart(b.Source.MediaType, b.Source.Data)
 	case "thinking":
 		return llm.Part{Thinking: &llm.Thinking{Text: b.Thinking, Data: []byte(b.Signature)}}, nil
 	case "redacted_thinking":

@@ -1,12 +1,14 @@
 package script
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"regexp"
+	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 )
@@ -105,7 +107,11 @@ func (chatWire) messages(request *llm.Request, messages []chatMessage) error {
 		case "system", "developer":
 			request.System += text
 		case "user":
-			addParts(request, llm.User, llm.TextPart(text))
+			parts, err := contentParts(message.Content)
+			if err != nil {
+				return fmt.Errorf("messages[%d]: %w", i, err)
+			}
+			addParts(request, llm.User, parts...)
 		case "tool":
 			addParts(request, llm.User, llm.ResultPart(llm.Result{
 				CallID: message.ToolCallID, Name: names[message.ToolCallID], Text: text,
@@ -163,6 +169,69 @@ func plainContent(raw json.RawMessage) (string, error) {
 		text += item.Text + item.Refusal
 	}
 	return text, nil
+}
+
+// contentParts reads the content of a user, which is a text or a list of texts and images.
+func contentParts(raw json.RawMessage) ([]llm.Part, error) {
+	var list []struct {
+		Type  string          `json:"type"`
+		Text  string          `json:"text"`
+		Image json.RawMessage `json:"image_url"`
+	}
+	if json.Unmarshal(raw, &list) != nil {
+		text, err := plainContent(raw)
+		return []llm.Part{llm.TextPart(text)}, err
+	}
+	var parts []llm.Part
+	for _, item := range list {
+		part := llm.TextPart(item.Text)
+		var err error
+		switch item.Type {
+		case "text", "input_text", "output_text":
+		case "image_url": // of Chat Completions
+			var image struct {
+				URL string `json:"url"`
+			}
+			if err = json.Unmarshal(item.Image, &image); err == nil {
+				part, err = imageOfURL(image.URL)
+			}
+		case "input_image": // of Responses
+			var address string
+			if err = json.Unmarshal(item.Image, &address); err == nil {
+				part, err = imageOfURL(address)
+			}
+		default:
+			err = fmt.Errorf("unexpected type %q", item.Type)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("content: %w", err)
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+// imageOfURL reads an image that is whole in its address.
+func imageOfURL(address string) (llm.Part, error) {
+	kind, encoded, found := strings.Cut(strings.TrimPrefix(address, "data:"), ";base64,")
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || !found || !strings.HasPrefix(address, "data:") {
+		return llm.Part{}, errors.New("image_url: only data:TYPE;base64,… is supported")
+	}
+	return imagePart(kind, data)
+}
+
+// imagePart is an image as it was sent. All vendors refuse other types and empty ones.
+func imagePart(kind string, data []byte) (llm.Part, error) {
+	switch kind {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+	default:
+		return llm.Part{}, fmt.Errorf("image: unsupported type %q", kind)
+	}
+	if len(data) == 0 {
+		return llm.Part{}, errors.New("image: it is empty")
+	}
+	return llm.ImagePart(llm.Image{Type: kind, Data: data}), nil
 }
 
 var chatStops = map[string]string{

@@ -33,6 +33,10 @@ type geminiPart struct {
 		Name     string         `json:"name"`
 		Response map[string]any `json:"response"`
 	} `json:"functionResponse"`
+	Inline *struct {
+		Type string `json:"mimeType"`
+		Data []byte `json:"data"`
+	} `json:"inlineData"`
 }
 
 func (g geminiWire) read(body []byte) (asked, error) {
@@ -126,6 +130,12 @@ func (geminiWire) contents(request *llm.Request, contents []geminiContent) error
 				parts = append(parts, llm.CallPart(llm.Call{ID: part.Call.ID, Name: part.Call.Name, Arguments: string(part.Call.Args), Signature: part.Signature}))
 			case part.Response != nil:
 				parts = append(parts, llm.ResultPart(geminiResult(part.Response.ID, part.Response.Name, part.Response.Response)))
+			case part.Inline != nil:
+				image, err := imagePart(part.Inline.Type, part.Inline.Data)
+				if err != nil {
+					return fmt.Errorf("contents[%d]: %w", i, err)
+				}
+				parts = append(parts, image)
 			case part.Thought:
 				parts = append(parts, llm.Part{Thinking: &llm.Thinking{Text: part.Text}})
 			case part.Text == "" && len(part.Signature) > 0:

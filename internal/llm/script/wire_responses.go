@@ -93,8 +93,14 @@ func (responsesWire) input(request *llm.Request, raw json.RawMessage) error {
 				return fmt.Errorf("input[%d]: %w", i, err)
 			}
 			switch role := item.Role; role {
-			case "user", "assistant":
-				addParts(request, llm.Role(role), llm.TextPart(content))
+			case "user":
+				parts, err := contentParts(item.Content)
+				if err != nil {
+					return fmt.Errorf("input[%d]: %w", i, err)
+				}
+				addParts(request, llm.User, parts...)
+			case "assistant":
+				addParts(request, llm.Assistant, llm.TextPart(content))
 			case "system", "developer":
 				request.System += content
 			default:

@@ -173,7 +173,7 @@ func mask(turns []llm.Message, count int) []llm.Message {
 		parts := make([]llm.Part, 0, len(turns[i].Parts))
 		for _, part := range turns[i].Parts {
 			switch {
-			case part.Thinking != nil:
+			case part.Thinking != nil, part.Image != nil, strings.HasPrefix(part.Text, imageOf): // a pinned block keeps its images
 			case part.Result != nil:
 				parts = append(parts, llm.ResultPart(maskResult(*part.Result)))
 			case turns[i].Role == llm.User && len(part.Text) >= leastMasked && strings.HasPrefix(part.Text, pinnedNow):

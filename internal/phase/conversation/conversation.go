@@ -16,6 +16,8 @@ import (
 type Block struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
+	// Images are those that the text has. The journal keeps which ones they are.
+	Images []llm.Image `json:"images,omitempty"`
 }
 
 // Options say how a conversation begins and how it is kept small.
@@ -126,6 +128,9 @@ func (c *Conversation) request(state State) llm.Request {
 // one message, because speakers take turns.
 func (s State) messages() []llm.Message {
 	head := llm.Message{Role: llm.User, Parts: []llm.Part{llm.TextPart(renderBlocks(s.Head))}}
+	for _, block := range s.Head {
+		head.Parts = append(head.Parts, imageParts(block)...)
+	}
 	if s.Summary != "" {
 		head.Parts = append(head.Parts, llm.TextPart(renderSummary(s.Summary)))
 	}
@@ -184,7 +189,19 @@ func (c *Conversation) pin(at int, block Block) {
 		pinned = append(pinned, block)
 	}
 	c.state.Pinned = pinned
-	c.addUserParts(llm.TextPart(pinnedNow + renderBlock(block)))
+	c.addUserParts(append([]llm.Part{llm.TextPart(pinnedNow + renderBlock(block))}, imageParts(block)...)...)
+}
+
+// imageOf begins the line before an image.
+const imageOf = "Image of the pinned block "
+
+// imageParts are the images of a block, each after a line that says of which block it is.
+func imageParts(block Block) []llm.Part {
+	var parts []llm.Part
+	for number, image := range block.Images {
+		parts = append(parts, llm.TextPart(fmt.Sprintf("%s%q, number %d:", imageOf, block.Name, number+1)), llm.ImagePart(image))
+	}
+	return parts
 }
 
 // pinnedNow begins the text that tells the model of a pinned block.

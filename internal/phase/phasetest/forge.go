@@ -29,6 +29,13 @@ type fakeForge struct {
 	// that they cannot be read.
 	references   []phase.Reference
 	unreferenced bool
+	images       []phase.Image
+}
+
+func (d *fakeForge) Images(context.Context) ([]phase.Image, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.images, d.alive()
 }
 
 func (d *fakeForge) alive() error {

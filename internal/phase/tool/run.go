@@ -15,10 +15,13 @@ var runDescription string
 
 // RunOptions are the limits of the tool run.
 type RunOptions struct {
-	Timeout  time.Duration // when the model names none; 0 means two minutes
-	Longest  time.Duration // that a model can ask for; 0 means thirty minutes
-	Shown    int           // bytes of output for the model; 0 means 16,000
-	Recorded int           // bytes of output for the journal; 0 means 8 MiB
+	Timeout time.Duration // when the model names none; 0 means two minutes
+	Longest time.Duration // that a model can ask for; 0 means thirty minutes
+	Shown   int           // bytes of output for the model; 0 means 16,000
+	// Excerpt is what is shown of the output of a command that failed, if it is longer than
+	// Shown. Nil means its beginning and its end.
+	Excerpt  func(output []byte, most int) string
+	Recorded int // bytes of output for the journal; 0 means 8 MiB
 	// Watch is given the output as it comes, if not nil.
 	Watch func(call llm.Call, piece []byte)
 }
@@ -37,6 +40,14 @@ func (o RunOptions) orDefaults() RunOptions {
 		o.Recorded = 8 << 20
 	}
 	return o
+}
+
+// show is what the model is shown of the output.
+func (o RunOptions) show(output string, failed bool) string {
+	if failed && o.Excerpt != nil && len(output) > o.Shown {
+		return fmt.Sprintf("[Of %d lines those are shown that tell most.]\n", strings.Count(output, "\n")+1) + Printable(o.Excerpt([]byte(output), o.Shown))
+	}
+	return Shorten(Printable(output), o.Shown)
 }
 
 type runInput struct {
@@ -73,11 +84,12 @@ func execute(ctx context.Context, runner Runner, command Command, options RunOpt
 		return Output{}, fmt.Errorf("run a command in the sandbox: %w", err)
 	}
 	whole := collected.String()
-	shown := Shorten(Printable(whole), options.Shown)
+	failed := exit.Code != 0 || exit.TimedOut
+	shown := options.show(whole, failed)
 	if strings.TrimSpace(shown) == "" {
 		shown = "(no output)"
 	}
-	output := Output{Text: strings.TrimRight(shown, "\n"), Origin: "command output", Whole: whole, Failed: exit.Code != 0 || exit.TimedOut, Exit: &exit}
+	output := Output{Text: strings.TrimRight(shown, "\n"), Origin: "command output", Whole: whole, Failed: failed, Exit: &exit}
 	switch {
 	case exit.TimedOut:
 		output.Verdict = fmt.Sprintf("[stopped after %s: the time limit]", command.Timeout)

@@ -50,7 +50,7 @@ func Test(tests Tests, options RunOptions) Tool {
 		verdict, failed := compare(before, known, now)
 		whole := collected.String()
 		return Output{
-			Text: Shorten(Printable(whole), options.Shown), Origin: "test output", Verdict: strings.TrimRight(verdict, "\n"),
+			Text: options.show(whole, now.Exit.Code != 0 || now.Exit.TimedOut), Origin: "test output", Verdict: strings.TrimRight(verdict, "\n"),
 			Whole: whole + "\n" + verdict, Failed: failed, Exit: &now.Exit,
 		}, nil
 	})

@@ -1,0 +1,89 @@
+package assignment
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/images"
+	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Images reads images of the texts of items.
+type Images struct {
+	Snapshots *items.Snapshots
+	Forges    map[task.Forge]forge.Reader
+	Comments  KnownComments
+	Steering  *items.Steering
+	Own       func(of task.Forge, login string) bool // see broker.RunOptions
+	Fetcher   images.Fetcher
+	Log       *slog.Logger
+}
+
+// KnownComments tells what runs were told of comments; see [store.CommentLog].
+type KnownComments interface {
+	KnownComments(ctx context.Context, id task.ID) (known []task.CommentEntry, last int64, err error)
+}
+
+// Of returns the images in the text of a task's item, of the issues that it is for and of its
+// comments, as far as their authors may
+// steer the work on it: what others write is no request, and neither are their images. What we
+// wrote is left out: a model wrote it, and it could tell the server to ask for an address with what
+// it has read in it. The last comments come first, since there is room for a few images only.
+// Nothing of it is kept.
+func (i Images) Of(ctx context.Context, t task.Task) ([]images.Image, error) {
+	snapshot, err := i.Snapshots.Get(ctx, t.Key, items.ParticipantsAge)
+	if err != nil {
+		return nil, err
+	}
+	from, found := i.Forges[t.Key.Forge]
+	if !found {
+		return nil, task.Errorf(task.Unsupported, "no forge %s is configured", t.Key.Forge)
+	}
+	known, _, err := i.Comments.KnownComments(ctx, t.ID)
+	if err != nil {
+		return nil, err
+	}
+	decided := make(map[task.CommentRef]bool, len(known))
+	for _, entry := range known {
+		decided[entry.Ref()] = entry.Refused == ""
+	}
+	var texts []images.Text
+	add := func(body string) {
+		texts = append(texts, images.Text{Repository: t.Key.Repository, Body: body, Forge: from})
+	}
+	asked := []forge.Item{snapshot.Item}
+	if t.Key.Kind == task.Pull {
+		asked = append(asked, issuesOf(ctx, i.Snapshots, snapshot.Item)...)
+	}
+	for _, item := range asked {
+		if i.taken(ctx, item, item.Author, item.Body) {
+			add(item.Body)
+		}
+	}
+	for _, comment := range slices.Backward(slices.Concat(snapshot.ReviewComments, snapshot.Comments)) {
+		may, is := decided[comment.Ref()]
+		if is && may && len(images.Links(comment.Body)) > 0 || !is && i.taken(ctx, snapshot.Item, comment.Author, comment.Body) {
+			add(comment.Body)
+		}
+	}
+	return i.Fetcher.Fetch(ctx, texts, func(_ string, err error) {
+		i.Log.InfoContext(ctx, "an image of a text is not shown to the model", "item", t.Key.String(), "error", err)
+	}), nil
+}
+
+// taken reports whether a text has images that are read. While it is not known what its author may
+// do they are not.
+func (i Images) taken(ctx context.Context, item forge.Item, author, body string) bool {
+	if len(images.Links(body)) == 0 || i.Own(item.Key.Forge, author) {
+		return false
+	}
+	standing, err := i.Steering.Of(ctx, item, author, nil)
+	if err != nil {
+		i.Log.WarnContext(ctx, "failed to read a person's access to a repository; their images are not shown", "item", item.Key.String(), "login", author, "error", err)
+		return false
+	}
+	return standing.MaySteer()
+}

@@ -1,0 +1,82 @@
+package assignment_test
+
+import (
+	"bytes"
+	"context"
+	"image"
+	"image/png"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/broker/assignment"
+	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/forge/dummy"
+	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// withFiles is a forge that has a file at each address below /attachments/.
+type withFiles struct {
+	*dummy.Forge
+	data  []byte
+	asked *[]string
+}
+
+func (f withFiles) Attachment(_ context.Context, _, address string, _ int64) (forge.Attachment, error) {
+	*f.asked = append(*f.asked, address)
+	return forge.Attachment{Own: strings.HasPrefix(address, "/attachments/"), Data: f.data}, nil
+}
+
+// told is what runs were told of comments.
+type told []task.CommentEntry
+
+func (k told) KnownComments(context.Context, task.ID) ([]task.CommentEntry, int64, error) {
+	return k, int64(len(k)), nil
+}
+
+// The images of people who may steer are given to a run. Those of strangers are not, and neither
+// are ours, whatever our rights are: nobody is asked for them. One of whom nothing can be said now
+// holds up nobody else.
+func TestImagesAreOfPeopleWhoMaySteer(t *testing.T) {
+	t.Parallel()
+	var data bytes.Buffer
+	if err := png.Encode(&data, image.NewRGBA(image.Rect(0, 0, 2, 2))); err != nil {
+		t.Fatal(err)
+	}
+	on := withFiles{dummy.New(task.GitHub, "bot"), data.Bytes(), new([]string)}
+	on.AddRepository("a/b", forge.Remote{})
+	on.SetAccess("a/b", "writer", forge.WriteAccess)
+	on.SetAccess("a/b", "bot", forge.WriteAccess)
+	key := on.AddItem("a/b", task.Issue, "writer", "A title")
+	on.Change(key, func(i *forge.Item) { i.Body = "![](/attachments/asked)" })
+	on.AddComment(key, "writer", "and ![](/attachments/said)")
+	on.AddComment(key, "stranger", "![](/attachments/stranger)")
+	on.AddComment(key, "bot", "![](https://x.example/?what-it-read) ![](/attachments/bot)")
+	on.AddComment(key, "nobody-knows", "![](/attachments/nobody-knows)")
+	participant := on.AddComment(key, "participant", "![](/attachments/participant)")
+	readers := map[task.Forge]forge.Reader{task.GitHub: on}
+	snapshots := items.NewSnapshots(readers, items.Ages{}, nil)
+	log := slog.New(slog.DiscardHandler)
+	steering := &items.Steering{Log: log, Access: func(ctx context.Context, item task.Key, login string) (forge.Access, error) {
+		if login == "nobody-knows" {
+			return forge.NoAccess, task.Errorf(task.Unavailable, "later")
+		}
+		return on.Access(ctx, item.Repository, login)
+	}}
+	found, err := assignment.Images{
+		Snapshots: snapshots, Forges: readers, Steering: steering, Log: log,
+		Own:      func(_ task.Forge, login string) bool { return login == "bot" },
+		Comments: told{{Comment: participant}},
+	}.Of(t.Context(), task.Task{Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var links []string
+	for _, one := range found {
+		links = append(links, one.Link)
+	}
+	if got := strings.Join(links, " "); got != "/attachments/asked /attachments/participant /attachments/said" || got != strings.Join(*on.asked, " ") {
+		t.Errorf("got %q, asked for %q", got, *on.asked)
+	}
+}

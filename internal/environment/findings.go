@@ -1,0 +1,168 @@
+package environment
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// run is where a log has the output of one command: from start up to end.
+type run struct{ start, end int }
+
+// failedRuns finds the output of the commands that failed, in the logs of CI systems that tell
+// where a command begins and how it ended. Of other logs the whole is one.
+func failedRuns(lines []string) []run {
+	var found []run
+	start := 0
+	for at, line := range lines {
+		switch {
+		case strings.HasPrefix(line, "$ ") || strings.Contains(line, "##[group]Run "):
+			start = at
+		case commandFailed(line):
+			found = append(found, run{start, at + 1})
+			start = at + 1
+		}
+	}
+	if len(found) == 0 {
+		found = append(found, run{0, len(lines)})
+	}
+	return found
+}
+
+// commandFailed reports whether the line is how a CI system says that a command failed: Travis
+// CI (whose commands may have several lines), GitHub Actions, GitLab.
+func commandFailed(line string) bool {
+	if strings.HasPrefix(line, "The command \"") || strings.HasPrefix(line, "\" ") {
+		return strings.Contains(line, "\" failed ") || strings.Contains(line, "\" exited with ") && !strings.Contains(line, "\" exited with 0")
+	}
+	return strings.Contains(line, "##[error]Process completed with exit code ") || strings.HasPrefix(line, "ERROR: Job failed")
+}
+
+// noise reports whether the line tells nothing: an empty one, or a mark of a CI system.
+func noise(line string) bool {
+	line = strings.TrimSpace(line)
+	if len(line) < 4 && strings.Trim(line, ".-=_") == "" {
+		return true
+	}
+	return slices.ContainsFunc(ciMarks, func(mark string) bool { return strings.HasPrefix(line, mark) })
+}
+
+var ciMarks = []string{"travis_fold:", "travis_time:", "section_start:", "section_end:"}
+
+// part is a part of a log that tells of a failure.
+type part struct {
+	at     int // the line with which it begins
+	signal *signal
+	weight int
+}
+
+const (
+	// weak is the weight below which a finding is only a word.
+	weak = 5
+	// inFailed is added to the weight of what is in the output of a command that failed.
+	inFailed = 100
+	// longestTrace is the most lines of a stack trace that are taken with what it belongs to.
+	longestTrace = 45
+)
+
+// findings are the parts of the log that tell of failures, the most telling first. Of equal
+// ones the first is most likely the cause; of mere words the last tells most.
+func (e *excerpt) findings(runs []run) []part {
+	seen := map[string]int{}
+	var found []part
+	for at, line := range e.lines {
+		s := signalOf(line)
+		if s == nil {
+			continue
+		}
+		for len(runs) > 0 && at >= runs[0].end {
+			runs = runs[1:]
+		}
+		key := withoutNumbers(line)
+		if seen[key]++; seen[key] > repeats {
+			continue
+		}
+		p := part{at, s, s.weight}
+		if s.weight >= weak && len(runs) > 0 && at >= runs[0].start {
+			p.weight += inFailed
+		}
+		found = append(found, p)
+	}
+	slices.SortStableFunc(found, func(a, b part) int {
+		if a.weight == b.weight && a.weight < weak {
+			return b.at - a.at
+		}
+		return b.weight - a.weight
+	})
+	return found
+}
+
+// extent is where the block ends that begins with the line.
+func (e *excerpt) extent(at int, s *signal) int {
+	blanks := 0
+	for end := at + 1; end < len(e.lines); end++ {
+		line := e.lines[end]
+		if end-at > s.after && (end-at > longestTrace || !frame.MatchString(line)) {
+			return end
+		}
+		if s.until != nil && s.until.MatchString(line) {
+			return end + 1
+		}
+		if blanks += min(e.blanks[end], 1); blanks > s.blanks {
+			return end
+		}
+	}
+	return len(e.lines)
+}
+
+// frame is a line of a stack trace.
+var frame = regexp.MustCompile(`^\s*(\[\w+\]\s+|# )?(at |from |#\d+ |File ".*", line \d|\S+:\d+:in |\.\.\. \d+ more|\(?\S+\.exs?:\d+: |\S+:\d+: in |\[C\]: in )`)
+
+// signal is a kind of line with which something begins that tells of a failure.
+type signal struct {
+	words         string // one of these, in lower case, is in the line
+	match         *regexp.Regexp
+	weight        int
+	before, after int            // how many lines belong to it
+	blanks        int            // at how many gaps of empty lines it does not end
+	until         *regexp.Regexp // its last line
+}
+
+// signalOf is the first signal that the line is, or nil.
+func signalOf(line string) *signal {
+	lower := strings.ToLower(line)
+	for at := range signals {
+		if s := &signals[at]; hasOne(lower, s.words) && (s.match == nil || s.match.MatchString(line)) {
+			return s
+		}
+	}
+	return nil
+}
+
+// testsGoOn is a line with which the report on one failed test is over.
+var testsGoOn = regexp.MustCompile(`^\s*(--- PASS|ok\s|PASS\b|Finished in|test result)`)
+
+// signals is the table: first what begins the report of all failures of a test runner, then
+// that of one, then errors of compilers and interpreters, then words.
+var signals = []signal{
+	// pytest
+	{words: "failures =|errors =", match: regexp.MustCompile(`^=+ (FAILURES|ERRORS) =+`), weight: 9, after: 80, blanks: 80, until: regexp.MustCompile(`^=+ .*(in [0-9.]+ ?s|summary)`)},
+	// RSpec, cargo test, PHPUnit
+	{words: "failures|failed examples", match: regexp.MustCompile(`^(Failures|Failed examples|failures|FAILURES!):?$`), weight: 9, after: 60, blanks: 60, until: regexp.MustCompile(`^(Finished in|test result)`)},
+	{words: "there was|there were", match: regexp.MustCompile(`^There (was|were) \d+ (failure|error)`), weight: 9, after: 50, blanks: 50},
+	// Mocha
+	{words: " failing", match: regexp.MustCompile(`^\s*\d+ failing`), weight: 9, after: 60, blanks: 60},
+	// Surefire
+	{words: "failed tests:|tests in error:|failures:|errors:", match: regexp.MustCompile(`^(\[ERROR\]|\[INFO\])?\s*(Failed tests:|Tests in error:|Failures:|Errors:)\s*`), weight: 9, after: 30, blanks: 1},
+	// go test, unittest, Jest, ScalaTest, JUnit of Gradle and Maven, TAP, minitest, R, sanitizers
+	{words: "fail|error|not ok|● |stdout ----|dubious|[-] |segmentation", match: regexp.MustCompile(`^\s*--- FAIL|^FAIL:|^\s*FAIL\s+\S+[./]|^\s*● |\*\*\* FAILED \*\*\*| FAILED$|<<< (FAILURE|ERROR)!|^not ok|^---- .* stdout ----|^\s*(\d+\) )?(Failure|Error|FAIL|ERROR):?$|^\s*fail: |^\s*\[-\] |: failed$|Sanitizer: |runtime error: |Segmentation fault|^Running the tests in .* failed|\[compilation failed\]|Dubious, test returned`), weight: 8, after: 20, blanks: 3, until: testsGoOn},
+	// RSpec, ExUnit, PHPUnit, Mocha
+	{words: ") ", match: regexp.MustCompile(`^\s*\d+\) \S`), weight: 8, after: 20, blanks: 3, until: testsGoOn},
+	// Gradle
+	{words: "what went wrong", weight: 8, after: 12},
+	{words: "traceback (most recent|panic: |panicked at |exception in thread|caused by: ", weight: 7, before: 2, after: 25},
+	{words: "error|fatal|exception: |✗|✖|❌", match: regexp.MustCompile(`(?i)(:\d+(:\d+)?:? (fatal )?error\b|\): error |^error(\[E\d+\])?:|^\[error\]|^fatal: )|\b[A-Za-z.]*(Error|Exception): |[✗✖❌]`), weight: 6, before: 3, after: 6},
+	{words: ": ***", match: regexp.MustCompile(`^make(\[\d+\])?: \*\*\*`), weight: 4, before: 6, after: 1},
+	{words: " warning", match: regexp.MustCompile(`(?i):\d+(:\d+)?:? warning`), weight: 2, after: 4},
+	{words: "error|fatal|fail|not found|no such file|cannot|can't|could not|unable to|undefined|denied|exception|abort|crash|mismatch|violat|rejected", match: regexp.MustCompile(`(?i)\b(errors?|fatal|fail(ed|ures?|s)?|not found|no such file|cannot|can't|could not|unable|undefined|denied|exception|abort(ed|ing)?|crash(ed)?|mismatch|violat\w+|rejected)\b`), weight: 3, before: 2, after: 4},
+}
