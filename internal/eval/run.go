@@ -1,0 +1,347 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/toryo-dev/toryo/internal/eval/source"
+	"github.com/toryo-dev/toryo/internal/eval/taskset"
+	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
+)
+
+// Evaluation is a set of tasks, the models that are tried on it, and how.
+type Evaluation struct {
+	Set      taskset.Set
+	Models   []string
+	Attempts int // at each task by each model
+	Parallel int // attempts at a time
+	// Budget is what all attempts in the folder may cost; 0 means no limit.
+	Budget llm.Money
+	// Within is how long one run may take.
+	Within time.Duration
+	Out    Folder
+	Cache  string // folder for checks, which several evaluations share
+	Dir    string // for folders that go again
+	Scorer Scorer
+	Worker Worker
+	// OnlyCheck makes no attempts.
+	OnlyCheck bool
+	Progress  func(line string)
+	Now       func() time.Time
+
+	mu    sync.Mutex
+	spent llm.Money
+	over  bool // the budget is used up
+	done  int
+}
+
+// Results is all that an evaluation came to.
+type Results struct {
+	Set      string    `json:"set"`
+	SetHash  string    `json:"set_hash"`
+	Tasks    []string  `json:"tasks"`
+	Models   []string  `json:"models"`
+	Play     string    `json:"play,omitempty"`
+	Checks   []Check   `json:"checks"`
+	Attempts []Attempt `json:"attempts"`
+	// Stopped says why attempts are missing; empty if none are.
+	Stopped string    `json:"stopped,omitempty"`
+	Ended   time.Time `json:"ended"`
+}
+
+// Run checks the tasks and makes the attempts that are missing. When the context ends, it
+// returns its cause; what was finished is kept.
+func (e *Evaluation) Run(ctx context.Context) (Results, error) {
+	results := Results{Set: e.Set.Name, SetHash: e.Set.Hash, Models: e.Models}
+	for _, one := range e.Set.Tasks {
+		results.Tasks = append(results.Tasks, one.ID)
+	}
+	checks, err := e.checkAll(ctx)
+	if err != nil {
+		return Results{}, err
+	}
+	results.Checks = checks
+	if !e.OnlyCheck {
+		if results.Attempts, err = e.attemptAll(ctx, checks); err != nil {
+			return Results{}, err
+		}
+	}
+	if e.over {
+		results.Stopped = fmt.Sprintf("the budget of %s is used up: %s were spent", e.Budget, e.spent)
+	}
+	results.Ended = e.Now().UTC()
+	return results, nil
+}
+
+func (e *Evaluation) say(format string, args ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.Progress(fmt.Sprintf(format, args...))
+}
+
+// checkAll checks all tasks.
+func (e *Evaluation) checkAll(ctx context.Context) ([]Check, error) {
+	checks := make([]Check, len(e.Set.Tasks))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(e.Parallel, 1))
+	for i, one := range e.Set.Tasks {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			began := e.Now()
+			made, err := e.check(ctx, one)
+			if err != nil {
+				return err
+			}
+			checks[i] = made
+			switch {
+			case made.Usable && made.Cached:
+				e.say("%s: checked before", one.ID)
+			case made.Usable:
+				e.say("%s: checked in %.0f s: %d tests have to pass", one.ID, e.Now().Sub(began).Seconds(), len(made.Expected.FailToPass)+len(made.Expected.PassToPass))
+			default:
+				e.say("%s: left out: %s", one.ID, made.Reason)
+			}
+			return writeJSON(filepath.Join(string(e.Out), checksName, one.ID+".json"), made)
+		})
+	}
+	return checks, group.Wait()
+}
+
+// turn is an attempt that is to be there.
+type turn struct {
+	task   taskset.Task
+	check  Check
+	model  string
+	number int
+}
+
+// attemptAll makes the attempts that are missing, the first ones of all tasks before the second.
+func (e *Evaluation) attemptAll(ctx context.Context, checks []Check) ([]Attempt, error) {
+	var turns []turn
+	for number := 1; number <= e.Attempts; number++ {
+		for i, one := range e.Set.Tasks {
+			if !checks[i].Usable {
+				continue
+			}
+			for _, model := range e.Models {
+				turns = append(turns, turn{task: one, check: checks[i], model: model, number: number})
+			}
+		}
+	}
+	attempts := make([]*Attempt, len(turns))
+	if err := e.recall(turns, attempts); err != nil {
+		return nil, err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(e.Parallel, 1))
+	for i, one := range turns {
+		if attempts[i] != nil {
+			continue
+		}
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if !e.mayBegin() {
+				return nil
+			}
+			made, err := e.attempt(ctx, one)
+			if err != nil {
+				return err
+			}
+			attempts[i] = &made
+			e.count(one, made, len(turns))
+			return e.Out.Keep(made)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	made := make([]Attempt, 0, len(attempts))
+	for _, attempt := range attempts {
+		if attempt != nil {
+			made = append(made, *attempt)
+		}
+	}
+	return made, nil
+}
+
+// recall reads the attempts that were finished before. Those that ended in an error are made
+// again, but what they cost counts.
+func (e *Evaluation) recall(turns []turn, attempts []*Attempt) error {
+	for i, one := range turns {
+		attempt, found, err := e.Out.Attempt(one.model, one.task.ID, one.number)
+		if err != nil {
+			return err
+		}
+		e.spent += attempt.Cost
+		if found && attempt.Status != Failed {
+			attempts[i], e.done = &attempt, e.done+1
+		}
+	}
+	if e.done > 0 {
+		e.say("%d of %d attempts were made before", e.done, len(turns))
+	}
+	return nil
+}
+
+// mayBegin reports whether there is money left.
+func (e *Evaluation) mayBegin() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.Budget > 0 && e.spent >= e.Budget {
+		e.over = true
+	}
+	return !e.over
+}
+
+func (e *Evaluation) count(one turn, made Attempt, of int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.spent += made.Cost
+	e.done++
+	text := fmt.Sprintf("%d/%d %s by %s, attempt %d: %s", e.done, of, one.task.ID, one.model, one.number, made.Status)
+	if made.Error != "" {
+		text += ": " + made.Error
+	}
+	e.Progress(fmt.Sprintf("%s (%.0f s, cost %s)", text, made.Seconds, made.Cost))
+}
+
+// attempt makes one attempt, and once more if it ends in an error.
+func (e *Evaluation) attempt(ctx context.Context, one turn) (Attempt, error) {
+	made, err := e.try(ctx, one)
+	if ctx.Err() != nil {
+		return Attempt{}, context.Cause(ctx)
+	}
+	made.Tries = 1
+	if err != nil && isPassing(err) {
+		e.say("%s by %s, attempt %d, is tried again: %v", one.task.ID, one.model, one.number, err)
+		before := made.Worked
+		made, err = e.try(ctx, one)
+		if ctx.Err() != nil {
+			return Attempt{}, context.Cause(ctx)
+		}
+		made.Tries = 2
+		made.Usage, made.Cost, made.Calls = made.Usage.Add(before.Usage), made.Cost+before.Cost, made.Calls+before.Calls
+	}
+	if err != nil {
+		made.Status, made.Error = Failed, err.Error()
+	}
+	made.Task, made.Model, made.Number, made.Ended = one.task.ID, one.model, one.number, e.Now().UTC()
+	return made, nil
+}
+
+// errTooLong ends a run that takes too long.
+var errTooLong = errors.New("the run took longer than it may")
+
+// try does the work and scores it. An error is one of the machine.
+func (e *Evaluation) try(ctx context.Context, one turn) (made Attempt, err error) {
+	from, remove, err := e.repository(ctx, one.task)
+	if err != nil {
+		return made, err
+	}
+	defer remove()
+	began := e.Now()
+	bounded, cancel := context.WithTimeoutCause(ctx, e.Within, errTooLong)
+	defer cancel()
+	made.Worked, err = e.Worker.Work(bounded, Job{Task: one.task, Repository: from, Model: one.model, Number: one.number})
+	made.Seconds = e.Now().Sub(began).Seconds()
+	if errors.Is(context.Cause(bounded), errTooLong) {
+		made.Outcome, made.Reason, err = string(task.Failed), errTooLong.Error(), nil
+	}
+	if err != nil {
+		return made, err
+	}
+	return made, e.score(ctx, one, from, &made)
+}
+
+// score scores what a run has left on its branch.
+func (e *Evaluation) score(ctx context.Context, one turn, from *source.Repository, made *Attempt) error {
+	made.Status = Unresolved
+	work, err := from.Commit(ctx, Branch)
+	if err != nil || work == "" {
+		return err
+	}
+	if made.Patch, err = from.Diff(ctx, from.Base, work); err != nil {
+		if task.CodeOf(err) == task.TooLarge {
+			made.Score.Note = err.Error()
+			return nil
+		}
+		return err
+	}
+	if made.Patch == "" {
+		return nil
+	}
+	tests, err := from.Apply(ctx, from.Base, one.task.TestPatch)
+	if err != nil {
+		return err
+	}
+	if made.Flags, err = e.flagTests(ctx, from, work, tests, made.Flags); err != nil {
+		return err
+	}
+	// The work comes as a patch, as it is handed to others, and not as the commit itself.
+	applied, err := from.Apply(ctx, from.Base, made.Patch)
+	if err != nil {
+		made.Score.Note = err.Error()
+		return nil //nolint:nilerr // a patch that cannot be applied is a result
+	}
+	commit, err := from.With(ctx, applied, tests)
+	if err != nil {
+		return err
+	}
+	ran, err := e.Scorer.run(ctx, subject{task: one.task, from: from, commit: commit, receipt: &one.check.Expected.Receipt, again: true})
+	if err != nil {
+		return err
+	}
+	made.Score = ran.score(one.check.Expected)
+	if err := e.identify(ctx, &made.Score.Environment); err != nil {
+		return err
+	}
+	if made.Score.Resolved {
+		made.Status = Resolved
+	}
+	return nil
+}
+
+// repository makes the repository of a task, without the future, in a new folder.
+func (e *Evaluation) repository(ctx context.Context, t taskset.Task) (*source.Repository, func(), error) {
+	folder, err := os.MkdirTemp(e.Dir, "task-")
+	if err != nil {
+		return nil, nil, task.Wrap(task.DataDir, err, "no folder for the work can be made")
+	}
+	remove := func() { _ = workdir.Remove(folder) } // what is left goes with the next evaluation
+	made, err := source.Strip(ctx, t.Repository, t.Base, filepath.Join(folder, "repository.git"))
+	if err != nil {
+		remove()
+		return nil, nil, err
+	}
+	return made, remove, nil
+}
+
+// Choose keeps some tasks of a set, and leaves others out. NotFound names one that is not there.
+func Choose(set taskset.Set, only, leaveOut []string) (taskset.Set, error) {
+	for _, id := range slices.Concat(only, leaveOut) {
+		if !slices.ContainsFunc(set.Tasks, func(t taskset.Task) bool { return t.ID == id }) {
+			return set, task.Errorf(task.NotFound, "there is no task %q in the set", id)
+		}
+	}
+	set.Tasks = slices.DeleteFunc(slices.Clone(set.Tasks), func(t taskset.Task) bool {
+		return len(only) > 0 && !slices.Contains(only, t.ID) || slices.Contains(leaveOut, t.ID)
+	})
+	if len(set.Tasks) == 0 {
+		return set, task.Errorf(task.Invalid, "no task is left")
+	}
+	return set, nil
+}
