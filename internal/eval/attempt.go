@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/eval/source"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -59,6 +60,7 @@ type Job struct {
 	Repository *source.Repository
 	Model      string
 	Number     int
+	Receipt    environment.Receipt // of the environment of the base
 }
 
 // Worker does a task as the program does any other, and leaves what comes of it as a branch

@@ -89,12 +89,16 @@ func (e *Evaluation) checkNow(ctx context.Context, t taskset.Task) (check Check,
 	if err != nil {
 		return Check{}, err
 	}
-	before, err := e.Scorer.run(ctx, subject{task: t, from: from, commit: tests})
+	receipt, err := e.Scorer.prepare(ctx, t, from)
 	if err != nil {
 		return Check{}, err
 	}
-	check = Check{Task: t.ID, Expected: Expected{FailToPass: t.FailToPass, PassToPass: t.PassToPass, Receipt: before.receipt}}
-	changed := subject{task: t, from: from, commit: gold, receipt: &before.receipt, again: true}
+	check = Check{Task: t.ID, Expected: Expected{FailToPass: t.FailToPass, PassToPass: t.PassToPass, Receipt: receipt}}
+	before, err := e.Scorer.run(ctx, subject{task: t, from: from, commit: tests, receipt: receipt})
+	if err != nil {
+		return Check{}, err
+	}
+	changed := subject{task: t, from: from, commit: gold, receipt: receipt}
 	after, err := e.Scorer.run(ctx, changed)
 	if err != nil {
 		return Check{}, err

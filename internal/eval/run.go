@@ -256,7 +256,7 @@ func (e *Evaluation) try(ctx context.Context, one turn) (made Attempt, err error
 	began := e.Now()
 	bounded, cancel := context.WithTimeoutCause(ctx, e.Within, errTooLong)
 	defer cancel()
-	made.Worked, err = e.Worker.Work(bounded, Job{Task: one.task, Repository: from, Model: one.model, Number: one.number})
+	made.Worked, err = e.Worker.Work(bounded, Job{Task: one.task, Repository: from, Model: one.model, Number: one.number, Receipt: one.check.Expected.Receipt})
 	made.Seconds = e.Now().Sub(began).Seconds()
 	if errors.Is(context.Cause(bounded), errTooLong) {
 		made.Outcome, made.Reason, err = string(task.Failed), errTooLong.Error(), nil
@@ -301,7 +301,7 @@ func (e *Evaluation) score(ctx context.Context, one turn, from *source.Repositor
 	if err != nil {
 		return err
 	}
-	ran, err := e.Scorer.run(ctx, subject{task: one.task, from: from, commit: commit, receipt: &one.check.Expected.Receipt, again: true})
+	ran, err := e.Scorer.run(ctx, subject{task: one.task, from: from, commit: commit, receipt: one.check.Expected.Receipt})
 	if err != nil {
 		return err
 	}

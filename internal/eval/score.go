@@ -70,10 +70,61 @@ type subject struct {
 	task   taskset.Task
 	from   *source.Repository
 	commit string
-	// receipt is of the base with the hidden tests; nil for that itself.
-	receipt *environment.Receipt
-	// again says that the files may have been worked on.
-	again bool
+	receipt environment.Receipt // of the base
+}
+
+// Project names what is kept of the environment of a task. Attempts begin with what the check
+// has kept of the base, without hidden tests.
+func Project(t taskset.Task) string { return "eval " + t.Hash() }
+
+// prepare sets the environment of the base up, which is kept for all that comes, and says how.
+// An error is about the machine or about the task.
+func (s Scorer) prepare(ctx context.Context, t taskset.Task, from *source.Repository) (receipt environment.Receipt, err error) {
+	folder, err := os.MkdirTemp(s.Dir, "base-")
+	if err != nil {
+		return receipt, task.Wrap(task.DataDir, err, "no folder for the base can be made")
+	}
+	defer func() { err = errors.Join(err, workdir.Remove(folder)) }()
+	files, closeFiles, err := checkOut(ctx, filepath.Join(folder, "work"), subject{from: from, commit: from.Base})
+	if err != nil {
+		return receipt, err
+	}
+	defer closeFiles()
+	plan, err := s.detect(files.Dir())
+	if err != nil {
+		return receipt, err
+	}
+	outcome, err := s.setUp(ctx, files.Dir(), environment.Request{Plan: plan, Source: environment.Source{Project: Project(t)}})
+	if err != nil {
+		return receipt, err
+	}
+	if outcome.Sandbox != nil {
+		if err := outcome.Sandbox.Stop(context.WithoutCancel(ctx)); err != nil {
+			return receipt, err
+		}
+	}
+	if !outcome.Handover.EnvironmentReady {
+		return receipt, task.Errorf(task.Unavailable, "the environment of the base cannot be set up: %s", lastFailure(outcome))
+	}
+	return outcome.Receipt, nil
+}
+
+// detect is the plan that the files themselves propose.
+func (s Scorer) detect(folder string) (environment.Selection, error) {
+	files, err := workdir.Open(folder)
+	if err != nil {
+		return environment.Selection{}, err
+	}
+	defer func() { _ = files.Close() }() // it was only read
+	found, err := s.Setup.Table.Detect(files.FS(), "")
+	return found.Selection(), err
+}
+
+func lastFailure(outcome environment.Outcome) string {
+	if failures := outcome.Result.Errors; len(failures) > 0 {
+		return textfmt.Shorten(textfmt.OneLine(failures[len(failures)-1].Message), longestNote)
+	}
+	return "nothing is known"
 }
 
 // tested is a run of the hidden tests.
@@ -97,7 +148,9 @@ func (s Scorer) run(ctx context.Context, of subject) (result tested, err error) 
 		return tested{}, err
 	}
 	defer closeFiles()
-	outcome, err := s.setUp(ctx, of, files.Dir())
+	outcome, err := s.setUp(ctx, files.Dir(), environment.Request{
+		Plan: of.receipt.Selection(), Source: environment.Source{Project: Project(of.task), Change: "work"}, Again: true,
+	})
 	if err != nil {
 		return tested{}, err
 	}
@@ -108,7 +161,7 @@ func (s Scorer) run(ctx context.Context, of subject) (result tested, err error) 
 	}()
 	result = tested{receipt: outcome.Receipt}
 	if !outcome.Handover.EnvironmentReady {
-		return s.notReady(outcome, of)
+		return notReady(outcome)
 	}
 	if _, err := files.Restore(ctx); err != nil {
 		return tested{}, err
@@ -122,19 +175,16 @@ func (s Scorer) run(ctx context.Context, of subject) (result tested, err error) 
 }
 
 // notReady tells a machine without an environment from files that cannot be set up.
-func (s Scorer) notReady(outcome environment.Outcome, of subject) (tested, error) {
-	text := "nothing is known"
+func notReady(outcome environment.Outcome) (tested, error) {
 	failures := outcome.Result.Errors
-	if len(failures) > 0 {
-		text = textfmt.OneLine(failures[len(failures)-1].Message)
+	if outcome.Sandbox == nil || len(failures) > 0 && slices.Contains(outages, failures[len(failures)-1].Classification.Kind) {
+		return tested{}, task.Errorf(task.Unavailable, "the environment for the tests cannot be set up: %s", lastFailure(outcome))
 	}
-	machine := outcome.Sandbox == nil || len(failures) > 0 && slices.Contains(
-		[]environment.Kind{environment.Network, environment.Server, environment.Lock, environment.Container, environment.Resource}, failures[len(failures)-1].Classification.Kind)
-	if machine || of.receipt == nil {
-		return tested{}, task.Errorf(task.Unavailable, "the environment for the tests cannot be set up: %s", textfmt.Shorten(text, longestNote))
-	}
-	return tested{receipt: outcome.Receipt, problem: "the environment cannot be set up with these files: " + textfmt.Shorten(text, longestNote)}, nil
+	return tested{receipt: outcome.Receipt, problem: "the environment cannot be set up with these files: " + lastFailure(outcome)}, nil
 }
+
+// outages are failures that say nothing about the files.
+var outages = []environment.Kind{environment.Network, environment.Server, environment.Lock, environment.Container, environment.Resource}
 
 // longestNote bounds what is kept of texts from elsewhere.
 const longestNote = 500
@@ -159,20 +209,13 @@ func checkOut(ctx context.Context, dir string, of subject) (exported, func(), er
 	return files, func() { _ = errors.Join(files.Remove(), made.Remove()) }, nil // the folder goes anyway
 }
 
-// setUp sets the environment up. That of the base with the tests is kept for those that come.
-func (s Scorer) setUp(ctx context.Context, of subject, folder string) (environment.Outcome, error) {
+// setUp sets the environment up for the files in a folder.
+func (s Scorer) setUp(ctx context.Context, folder string, request environment.Request) (environment.Outcome, error) {
 	if err := workdir.Own(folder, s.Setup.Engine.Capabilities().FileOwner); err != nil {
 		return environment.Outcome{}, err
 	}
-	spec := s.Spec
-	spec.Workspace, spec.Task = folder, "eval"
-	request := environment.Request{Spec: spec, Source: environment.Source{Project: "eval " + of.task.Hash()}}
-	if of.again {
-		request.Again, request.Source.Change = true, "work"
-	}
-	if of.receipt != nil {
-		request.Plan = of.receipt.Selection()
-	}
+	request.Spec = s.Spec
+	request.Spec.Workspace = folder
 	setup := s.Setup
 	return setup.Run(ctx, request)
 }

@@ -223,7 +223,7 @@ func (o Options) scorer(engine sandbox.Engine, work string) (eval.Scorer, error)
 	}
 	c := env.Weakened(o.Config.Sandbox, engine)
 	setup := environment.Setup{
-		Table: table, Engine: engine, Wait: lifecycle.Sleep, Log: o.Log, CommandTimeout: c.CommandTimeout, OutputLimit: int(c.OutputLimit),
+		Table: table, Engine: engine, Wait: lifecycle.Sleep, Log: slog.New(slog.DiscardHandler), CommandTimeout: c.CommandTimeout, OutputLimit: int(c.OutputLimit),
 		SetupNetwork: sandbox.Policy(c.Network.Setup), WorkNetwork: sandbox.NoNetwork,
 	}
 	if c.Snapshots.Enabled {

@@ -69,7 +69,7 @@ func (w Worker) play(ctx context.Context, c config.Config, job eval.Job) (config
 		return c, nil, task.Wrap(task.DataDir, err, "the script cannot be written")
 	}
 	remove := func() { _ = os.Remove(file.Name()) } // it is in the folder for temporary files
-	err = json.NewEncoder(file).Encode(played{Model: w.Play, Rules: rules(job.Task.Statement, calls)})
+	err = json.NewEncoder(file).Encode(played{Model: w.Play, Rules: rules(job, calls)})
 	if closeErr := file.Close(); err != nil || closeErr != nil {
 		remove()
 		return c, nil, task.Errorf(task.DataDir, "the script cannot be written")
@@ -140,7 +140,7 @@ func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\
 func escaped(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
 // rules carry a run through all phases.
-func rules(statement string, calls []playedCall) []playedRule {
+func rules(job eval.Job, calls []playedCall) []playedRule {
 	in := func(phase task.Phase) map[string]any { return map[string]any{"phase": string(phase)} }
 	answer := func(value any) playedAnswer {
 		data, err := json.Marshal(value)
@@ -151,7 +151,7 @@ func rules(statement string, calls []playedCall) []playedRule {
 	}
 	const goal = "Do what the task asks for"
 	const longestQuote = 60
-	quote := textfmt.Clip(textfmt.OneLine(statement), longestQuote)
+	quote := textfmt.Clip(textfmt.OneLine(job.Task.Statement), longestQuote)
 	var explained []map[string]string
 	for _, id := range []string{"t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8"} {
 		explained = append(explained, map[string]string{"finding": id, "because": "it is part of what was asked for", "quote": quote})
@@ -162,7 +162,7 @@ func rules(statement string, calls []playedCall) []playedRule {
 			"goal_understanding": map[string]any{"goal": goal, "deliverables": []string{"the change"}},
 			"task_decomposition": map[string]any{"subtasks": []map[string]any{{"id": "t1", "description": goal}}},
 			"action_plan":        map[string]any{"actions": []map[string]any{{"id": "a1", "subtask": "t1", "what": goal}}},
-			"proof":              map[string]any{"none_because": "a script plays the model"}, "selected_environment": map[string]any{},
+			"proof":              map[string]any{"none_because": "a script plays the model"}, "selected_environment": job.Receipt.Selection(),
 		})},
 		{Name: "reflect", When: in(task.Reflection), Answer: answer(map[string]any{"assessment": "The work follows the plan.", "decision": "continue", "advice": "Go on."})},
 		{Name: "work", When: in(task.Execution), Times: 1, Answer: playedAnswer{Calls: calls}},

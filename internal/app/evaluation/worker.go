@@ -89,7 +89,7 @@ func cause(err error) error {
 func workOf(job eval.Job) phase.Work {
 	title, body, _ := strings.Cut(strings.TrimSpace(job.Task.Statement), "\n")
 	return phase.Work{
-		Task: task.ID(uuid.NewString()), Generation: 1, Type: task.Development, Folder: job.Repository.Dir,
+		Task: task.ID(uuid.NewString()), Generation: 1, Type: task.Development, Folder: job.Repository.Dir, Project: eval.Project(job.Task),
 		Title: strings.TrimSpace(title), Body: strings.TrimSpace(body), Branch: eval.Branch,
 		Author: phase.Person{Login: "author", Access: "admin"},
 	}
