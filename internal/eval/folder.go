@@ -104,6 +104,14 @@ func (f Folder) attempt(model, id string, number int) string {
 	return filepath.Join(string(f), attemptsName, FileName(model), id, strconv.Itoa(number)+".json")
 }
 
+// Results reads what an evaluation has come to.
+func (f Folder) Results() (results Results, err error) {
+	if err := readJSON(filepath.Join(string(f), ResultsFile), &results); err != nil {
+		return Results{}, task.Wrap(task.NotFound, err, string(f)+" has no results").WithHint("name the folder of an evaluation that has ended")
+	}
+	return results, nil
+}
+
 // FileName is a name of a model as that of a file.
 func FileName(model string) string {
 	name := []byte(model)

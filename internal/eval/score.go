@@ -67,9 +67,9 @@ type Expected struct {
 
 // subject is a commit that is scored.
 type subject struct {
-	task   taskset.Task
-	from   *source.Repository
-	commit string
+	task    taskset.Task
+	from    *source.Repository
+	commit  string
 	receipt environment.Receipt // of the base
 }
 

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -16,6 +15,8 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/evaluation"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/eval"
+	"github.com/toryo-dev/toryo/internal/eval/report"
+	"github.com/toryo-dev/toryo/internal/eval/tally"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -34,7 +35,7 @@ type evalOptions struct {
 func Eval(p site.Program) *cobra.Command {
 	o := &evalOptions{Program: p}
 	c := &cobra.Command{
-		Use:   "eval TASKS",
+		Use:   "eval TASKS | eval --compare A B",
 		Short: "Run a set of tasks with models and say what they resolve and cost",
 		Long:  evalHelp,
 		Example: `  toryo eval tasks.jsonl --check
@@ -61,7 +62,7 @@ func Eval(p site.Program) *cobra.Command {
 	f.DurationVar(&o.work.Within, "run-timeout", 2*time.Hour, "how long one run may take")
 	f.DurationVar(&o.work.TestTimeout, "test-timeout", 30*time.Minute, "how long the hidden tests may take")
 	f.StringVar(&o.work.Play, "play", "", "try this command without a model: a script plays one that makes the right change (gold), that for half of the tasks (half), or nonsense (nonsense)")
-	f.BoolVar(&o.compare, "compare", false, "compare the results in two folders")
+	f.BoolVar(&o.compare, "compare", false, "compare the results in two folders, DIR or DIR@MODEL each, and say whether the difference is real")
 	return c
 }
 
@@ -88,6 +89,9 @@ func (o *evalOptions) run(ctx context.Context, args []string) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
+	if o.compare {
+		return o.comparison(args)
+	}
 	c, err := o.settings.Load(o.Program)
 	if err != nil {
 		return err
@@ -102,19 +106,65 @@ func (o *evalOptions) run(ctx context.Context, args []string) (err error) {
 	if o.work.Out == "" {
 		o.work.Out = "eval-" + strings.TrimSuffix(eval.FileName(set.Name), filepath.Ext(set.Name))
 	}
-	report, err := site.StartTelemetry(o.Program, c, "eval")
+	traces, err := site.StartTelemetry(o.Program, c, "eval")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, site.StopTelemetry(ctx, report)) }()
+	defer func() { err = errors.Join(err, site.StopTelemetry(ctx, traces)) }()
 	o.work.Program, o.work.Config, o.work.Log, o.work.Set = o.Program, c, site.QuietLog(o.Program, c), set
 	results, err := evaluation.Run(ctx, o.work)
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(results)
-	fmt.Fprintln(o.Stdout, string(data))
-	return err
+	out := eval.Folder(o.work.Out)
+	if !o.work.OnlyCheck {
+		if err := report.Write(out, results); err != nil {
+			return err
+		}
+		fmt.Fprintf(o.Stderr, "the results are in %s; %s is a page with plots\n", out, filepath.Join(o.work.Out, report.PageFile))
+	}
+	return errors.Join(report.Print(o.Stdout, results), ended(results))
+}
+
+// ended is an error if there is no result that counts.
+func ended(results eval.Results) error {
+	if !slices.ContainsFunc(results.Checks, func(c eval.Check) bool { return c.Usable }) {
+		return task.Errorf(task.Invalid, "no task of the set can be used")
+	}
+	if results.Stopped != "" {
+		return task.Errorf(task.OverBudget, "%s", results.Stopped).WithHint("call it again with a higher --budget, and it goes on")
+	}
+	return nil
+}
+
+// comparison says whether the difference between two evaluations is real.
+func (o *evalOptions) comparison(args []string) error {
+	var read [2]eval.Results
+	var models [2]string
+	for i, arg := range args {
+		folder, model, _ := strings.Cut(arg, "@")
+		results, err := eval.Folder(folder).Results()
+		if err != nil {
+			return err
+		}
+		if model == "" {
+			if len(results.Models) != 1 {
+				return task.Errorf(task.Usage, "%s has results of several models: %s", folder, strings.Join(results.Models, ", ")).WithHint("name one, as %s@%s", folder, results.Models[0])
+			}
+			model = results.Models[0]
+		}
+		read[i], models[i] = results, model
+	}
+	compared, err := tally.Compare(read[0], read[1], models[0], models[1])
+	if err != nil {
+		return err
+	}
+	if models[0] == models[1] {
+		compared.A, compared.B = args[0], args[1]
+	}
+	fmt.Fprintln(o.Stdout, compared.Sentence())
+	fmt.Fprintf(o.Stdout, "only %s: %d tasks; only %s: %d tasks\n", compared.A, compared.OnlyA, compared.B, compared.OnlyB)
+	return nil
 }
 
 // check refuses flags that make no sense.

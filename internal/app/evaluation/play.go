@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/eval"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
@@ -139,6 +140,18 @@ func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\
 // escaped is a text that a script gives as it is.
 func escaped(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
+// selected is an environment as a plan has it. Lists that are empty are left out.
+func selected(environment environment.Selection) map[string]any {
+	plan := map[string]any{"name": environment.Name, "directory": environment.Directory}
+	if len(environment.SetupCommands) > 0 {
+		plan["setup_commands"] = environment.SetupCommands
+	}
+	if len(environment.Verification) > 0 {
+		plan["verification"] = environment.Verification
+	}
+	return plan
+}
+
 // rules carry a run through all phases.
 func rules(job eval.Job, calls []playedCall) []playedRule {
 	in := func(phase task.Phase) map[string]any { return map[string]any{"phase": string(phase)} }
@@ -162,7 +175,7 @@ func rules(job eval.Job, calls []playedCall) []playedRule {
 			"goal_understanding": map[string]any{"goal": goal, "deliverables": []string{"the change"}},
 			"task_decomposition": map[string]any{"subtasks": []map[string]any{{"id": "t1", "description": goal}}},
 			"action_plan":        map[string]any{"actions": []map[string]any{{"id": "a1", "subtask": "t1", "what": goal}}},
-			"proof":              map[string]any{"none_because": "a script plays the model"}, "selected_environment": job.Receipt.Selection(),
+			"proof":              map[string]any{"none_because": "a script plays the model"}, "selected_environment": selected(job.Receipt.Selection()),
 		})},
 		{Name: "reflect", When: in(task.Reflection), Answer: answer(map[string]any{"assessment": "The work follows the plan.", "decision": "continue", "advice": "Go on."})},
 		{Name: "work", When: in(task.Execution), Times: 1, Answer: playedAnswer{Calls: calls}},
