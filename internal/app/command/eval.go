@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,9 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toryo-dev/toryo/internal/app/cli"
+	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/evaluation"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/eval"
+	"github.com/toryo-dev/toryo/internal/eval/history"
 	"github.com/toryo-dev/toryo/internal/eval/report"
 	"github.com/toryo-dev/toryo/internal/eval/tally"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
@@ -29,18 +32,22 @@ type evalOptions struct {
 	only     []string
 	leaveOut []string
 	compare  bool
+	history  int
+	repo     string
+	forge    string
 }
 
 // Eval is the command toryo eval.
 func Eval(p site.Program) *cobra.Command {
 	o := &evalOptions{Program: p}
 	c := &cobra.Command{
-		Use:   "eval TASKS | eval --compare A B",
+		Use:   "eval TASKS | --from-history N | --compare A B",
 		Short: "Run a set of tasks with models and say what they resolve and cost",
 		Long:  evalHelp,
 		Example: `  toryo eval tasks.jsonl --check
   toryo eval tasks.jsonl --model small --model large --attempts 3 --out eval-may
   toryo eval tasks.jsonl --play gold
+  toryo eval --from-history 20 --repo ~/code/app --forge github:team/app
   toryo eval --compare eval-april eval-may`,
 		Args: o.arguments,
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
@@ -58,6 +65,9 @@ func Eval(p site.Program) *cobra.Command {
 	f.StringArrayVar(&o.leaveOut, "leave-out", nil, "without the task with this `ID`; may be given several times")
 	f.StringVar(&o.load.Repositories, "repositories", "", "`DIR` with clones of the repositories, as owner/name or owner__name")
 	f.StringVar(&o.load.SHA256, "sha256", "", "what the `HASH` of the set's file has to be")
+	f.IntVar(&o.history, "from-history", 0, "the last `N` pull requests that were merged in a repository, in place of a set; their tests are the hidden ones")
+	f.StringVar(&o.repo, "repo", ".", "`PATH` of the repository, for --from-history")
+	f.StringVar(&o.forge, "forge", "", "read what these pull requests were for from a `FORGE:OWNER/NAME` of the configuration; else the messages of the commits say it")
 	f.Float64Var(&o.work.Budget, "budget", 0, "begin no further attempt when all together have cost this `AMOUNT`")
 	f.DurationVar(&o.work.Within, "run-timeout", 2*time.Hour, "how long one run may take")
 	f.DurationVar(&o.work.TestTimeout, "test-timeout", 30*time.Minute, "how long the hidden tests may take")
@@ -71,7 +81,8 @@ environment, execution, verification), score what comes of it with hidden tests 
 sandbox, and write a report.
 
 TASKS is a file of SWE-bench rows (.jsonl or .json), a folder with one, a task folder as
-Harbor and Terminal-Bench have them, or a folder of those.
+Harbor and Terminal-Bench have them, or a folder of those. With --from-history the tasks are
+pull requests that a team has merged itself.
 
 Before anything counts each task is checked: the change that people made has to pass, and no
 change must not. Tasks that fail the check are left out and named. Models work on a
@@ -79,8 +90,11 @@ repository that has the base commit and what came before it, and nothing else.`
 
 // arguments checks how many there are.
 func (o *evalOptions) arguments(c *cobra.Command, args []string) error {
-	if o.compare {
+	switch {
+	case o.compare:
 		return cobra.ExactArgs(2)(c, args)
+	case o.history != 0:
+		return cobra.NoArgs(c, args)
 	}
 	return cobra.ExactArgs(1)(c, args)
 }
@@ -96,7 +110,7 @@ func (o *evalOptions) run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	set, err := taskset.Load(args[0], o.load)
+	set, err := o.set(ctx, c, args)
 	if err != nil {
 		return err
 	}
@@ -167,9 +181,32 @@ func (o *evalOptions) comparison(args []string) error {
 	return nil
 }
 
+// set is the set of tasks: the one that is named, or the pull requests that were merged.
+func (o *evalOptions) set(ctx context.Context, c config.Config, args []string) (set taskset.Set, err error) {
+	if o.history == 0 {
+		return taskset.Load(args[0], o.load)
+	}
+	folder, err := os.MkdirTemp("", "toryo-eval-")
+	if err != nil {
+		return taskset.Set{}, task.Wrap(task.DataDir, err, "no folder for the history can be made")
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	from := history.Options{Repository: o.repo, Most: o.history, Dir: folder, Skipped: func(what, why string) {
+		_, _ = fmt.Fprintf(o.Stderr, "skipped: %s: %s\n", cli.OneLine(what), why) // progress is a courtesy
+	}}
+	if o.forge != "" {
+		if from.Text, err = evaluation.Asked(c, o.forge); err != nil {
+			return taskset.Set{}, err
+		}
+	}
+	return history.Tasks(ctx, from)
+}
+
 // check refuses flags that make no sense.
 func (o *evalOptions) check() error {
 	switch {
+	case o.history < 0 || o.history > taskset.MaxTasks:
+		return task.Errorf(task.Usage, "--from-history is a number of pull requests")
 	case o.work.Attempts < 1 || o.work.Parallel < 1:
 		return task.Errorf(task.Usage, "--attempts and --parallel are 1 at least")
 	case o.work.Budget < 0 || o.work.Within <= 0 || o.work.TestTimeout <= 0:

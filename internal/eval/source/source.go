@@ -16,6 +16,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/git"
@@ -268,6 +269,90 @@ func (r *Repository) compare(ctx context.Context, index, tests string) error {
 		}
 	}
 	return nil
+}
+
+// Split makes two patches of the difference between two commits: of the tests, and of the rest.
+func (r *Repository) Split(ctx context.Context, from, to string, isTest func(name string) bool) (rest, tests string, err error) {
+	changes, err := r.Changes(ctx, from, to)
+	if err != nil {
+		return "", "", err
+	}
+	var patches [2]string
+	for i, wanted := range []bool{false, true} {
+		some := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return isTest(c.Name) != wanted })
+		if len(some) == 0 {
+			continue
+		}
+		commit, err := r.changed(ctx, from, some)
+		if err != nil {
+			return "", "", err
+		}
+		if patches[i], err = r.Diff(ctx, from, commit); err != nil {
+			return "", "", err
+		}
+	}
+	return patches[0], patches[1], nil
+}
+
+// changed makes a commit of changes on top of another one.
+func (r *Repository) changed(ctx context.Context, on string, changes []Change) (string, error) {
+	index, remove, err := r.index(ctx, on)
+	if err != nil {
+		return "", err
+	}
+	defer remove()
+	if err := r.put(ctx, index, changes); err != nil {
+		return "", err
+	}
+	return r.commit(ctx, index, on)
+}
+
+// Files lists the files of a commit.
+func (r *Repository) Files(ctx context.Context, commit string) ([]string, error) {
+	listed, err := r.run(ctx, git.Command{Args: []string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", commit}})
+	if err != nil || listed == "" {
+		return nil, err
+	}
+	return strings.Split(strings.TrimSuffix(listed, "\x00"), "\x00"), nil
+}
+
+// Commit is a commit with what was written about it.
+type Commit struct {
+	Hash    string
+	Parents []string
+	Message string
+}
+
+// Merged lists the last commits of the base, following first parents only.
+func (r *Repository) Merged(ctx context.Context, most int) ([]Commit, error) {
+	listed, err := r.run(ctx, git.Command{Args: []string{"rev-list", "--first-parent", "--no-commit-header", "--max-count=" + strconv.Itoa(most), "--format=%H %P%n%B%x00", r.Base}})
+	if err != nil {
+		return nil, err
+	}
+	var commits []Commit
+	for part := range strings.SplitSeq(listed, "\x00") {
+		hashes, message, _ := strings.Cut(strings.TrimLeft(part, "\n"), "\n")
+		if fields := strings.Fields(hashes); len(fields) > 0 {
+			commits = append(commits, Commit{Hash: fields[0], Parents: fields[1:], Message: strings.TrimSpace(message)})
+		}
+	}
+	return commits, nil
+}
+
+// Head is the commit that is checked out in a repository of the person who calls, and where
+// git keeps its files.
+func Head(ctx context.Context, folder string) (commit, dir string, err error) {
+	program, err := git.Find()
+	if err != nil {
+		return "", "", err
+	}
+	program.Settings = []string{"safe.directory=*"} // who names it decides
+	out, err := program.Run(ctx, git.Command{Args: []string{"-C", folder, "rev-parse", "--path-format=absolute", "--git-common-dir", "--verify", "HEAD^{commit}"}})
+	if err != nil {
+		return "", "", task.Wrap(task.NotFound, err, folder+" is no git repository with a commit")
+	}
+	dir, commit, _ = strings.Cut(strings.TrimSpace(out), "\n")
+	return commit, dir, nil
 }
 
 // Diff is the difference between two commits as a patch that git can apply. It fails with

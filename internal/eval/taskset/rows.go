@@ -45,11 +45,11 @@ func Load(path string, options Options) (Set, error) {
 	if options.SHA256 != "" && !strings.EqualFold(options.SHA256, set.Hash) {
 		return Set{}, task.Errorf(task.Invalid, "the set has the SHA-256 %s, not %s", set.Hash, clip(options.SHA256)).WithHint("get it again, or leave --sha256 out")
 	}
-	return set, set.check()
+	return set, set.Check()
 }
 
-// check refuses sets that cannot be told apart by their ids.
-func (s Set) check() error {
+// Check refuses tasks that cannot be used, and sets whose ids cannot be told apart.
+func (s Set) Check() error {
 	if len(s.Tasks) == 0 {
 		return task.Errorf(task.Invalid, "the set has no tasks")
 	}
