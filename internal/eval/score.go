@@ -74,8 +74,9 @@ type subject struct {
 }
 
 // Project names what is kept of the environment of a task. Attempts begin with what the check
-// has kept of the base, without hidden tests.
-func Project(t taskset.Task) string { return "eval " + t.Hash() }
+// has kept of the base, without hidden tests. Tasks with another base have their own: what was
+// installed or compiled there may come from a later commit.
+func Project(t taskset.Task) string { return "eval " + t.Base }
 
 // prepare sets the environment of the base up, which is kept for all that comes, and says how.
 // An error is about the machine or about the task.

@@ -81,6 +81,13 @@ var importTable = map[string]row{
 	"notify/format":     {imports: []string{"task"}},
 	"notify/quiet":      {imports: []string{"task"}},
 
+	"eval":         {imports: []string{"agent/workspace", "workdir", "environment", "environment/trial", "eval/source", "eval/taskset", "llm", "sandbox", "testfiles", "testreport", "task"}, parts: true},
+	"eval/source":  {imports: []string{"git", "task"}},
+	"eval/taskset": {imports: []string{"task"}},
+	"eval/history": {imports: []string{"eval/source", "eval/taskset", "testfiles", "task"}},
+	"eval/tally":   {imports: []string{"eval", "llm", "task"}},
+	"eval/report":  {imports: []string{"eval", "eval/tally", "llm", "task"}},
+
 	"leader":           {imports: []string{"store"}},
 	"backup":           {imports: []string{"task"}},
 	"retention":        {imports: []string{"mirror", "store", "task"}, tests: []string{"forge"}},
@@ -177,7 +184,7 @@ var confined = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk":     {"phase/mcp"},
 	"github.com/google/jsonschema-go":            {"phase", "phase/mcp", "phase/tool", "review/judge"},
 	"github.com/danielgtaylor/huma":              {"server"},
-	"github.com/a-h/templ":                       {"app", "web"},
+	"github.com/a-h/templ":                       {"app", "eval/report", "web"},
 	"github.com/microcosm-cc/bluemonday":         {"docsite", "web"},
 	"golang.org/x/crypto/argon2":                 {"access"},
 	"github.com/coreos/go-oidc":                  {"access/oidc"},

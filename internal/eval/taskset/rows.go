@@ -156,6 +156,9 @@ func (p places) list(input io.Reader) ([]Task, error) {
 		}
 		tasks = append(tasks, one)
 	}
+	if _, err := decoder.Token(); err != nil {
+		return nil, task.Wrap(task.Invalid, err, "the set has no end")
+	}
 	return tasks, nil
 }
 
