@@ -80,9 +80,9 @@ const evalHelp = `Run each task of a set with the configured models through the 
 environment, execution, verification), score what comes of it with hidden tests in a fresh
 sandbox, and write a report.
 
-TASKS is a file of SWE-bench rows (.jsonl or .json), a folder with one, a task folder as
-Harbor and Terminal-Bench have them, or a folder of those. With --from-history the tasks are
-pull requests that a team has merged itself.
+TASKS is a file of SWE-bench rows (.jsonl or .json), or a folder with one. With
+--from-history the tasks are pull requests that a team has merged itself. Task folders of
+Harbor and Terminal-Bench are not supported.
 
 Before anything counts each task is checked: the change that people made has to pass, and no
 change must not. Tasks that fail the check are left out and named. Models work on a

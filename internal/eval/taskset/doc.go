@@ -1,4 +1,3 @@
-// Package taskset reads the tasks of an evaluation: rows as SWE-bench has them, and task
-// folders as Harbor and Terminal-Bench have them. Sets come from others: everything that is
-// read is bounded, and nothing of it is run here.
+// Package taskset reads the tasks of an evaluation: rows as SWE-bench has them. Sets come from
+// others: everything that is read is bounded, and nothing of it is run here.
 package taskset

@@ -26,8 +26,7 @@ type Options struct {
 	SHA256 string
 }
 
-// Load reads a set: a file with rows (.jsonl or .json), a folder with one such file, a task
-// folder, or a folder of task folders.
+// Load reads a set: a file with rows (.jsonl or .json), or a folder with one such file.
 func Load(path string, options Options) (Set, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -67,10 +66,15 @@ func (s Set) Check() error {
 	return nil
 }
 
-// loadFolder reads a folder: task folders, or a file with rows.
+// loadFolder reads a folder with a file of rows.
 func loadFolder(path string, options Options) (Set, error) {
-	if set, is, err := loadTaskFolders(path); is || err != nil {
-		return set, err
+	// Task folders of Harbor and Terminal-Bench need a container whose user is root and that
+	// reaches the network, which no sandbox here has.
+	for _, pattern := range []string{"task.toml", "*/task.toml", "task.yaml", "*/task.yaml"} {
+		if found, err := filepath.Glob(filepath.Join(path, pattern)); err == nil && len(found) > 0 {
+			return Set{}, task.Errorf(task.Unsupported, "%s has task folders of Harbor or Terminal-Bench, which are not supported", path).
+				WithHint("use SWE-bench rows, or --from-history")
+		}
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -86,7 +90,7 @@ func loadFolder(path string, options Options) (Set, error) {
 		files = files[at : at+1]
 	}
 	if len(files) != 1 {
-		return Set{}, task.Errorf(task.Invalid, "%s has neither task folders, nor a file tasks.jsonl, nor one other file with rows", path)
+		return Set{}, task.Errorf(task.Invalid, "%s has neither a file tasks.jsonl nor one other file with rows", path)
 	}
 	return loadRows(filepath.Join(path, files[0]), options)
 }

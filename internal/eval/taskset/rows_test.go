@@ -142,6 +142,9 @@ func TestBadSets(t *testing.T) {
 	if _, err := taskset.Load(file, taskset.Options{SHA256: strings.Repeat("0", 64)}); task.CodeOf(err) != task.Invalid {
 		t.Errorf("another hash: %v", err)
 	}
+	if _, err := taskset.Load(filepath.Dir(write(t, "task.toml", "version = '1.0'\n")), taskset.Options{}); task.CodeOf(err) != task.Unsupported {
+		t.Errorf("a task folder of Harbor: %v", err)
+	}
 	if _, err := taskset.Load(file+".not", taskset.Options{}); task.CodeOf(err) != task.NotFound {
 		t.Errorf("no file: %v", err)
 	}

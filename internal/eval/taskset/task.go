@@ -30,8 +30,6 @@ type Task struct {
 	// Environment is what the set says of the environment. It is part of what identifies
 	// the task.
 	Environment json.RawMessage `json:"environment,omitempty"`
-	// Folder is the task folder of Harbor; nil for others.
-	Folder *Folder `json:"folder,omitempty"`
 
 	// Repository is the repository on this machine, and Missing says why there is none.
 	Repository string `json:"-"`
@@ -81,8 +79,6 @@ func (t Task) check() error {
 		return task.Errorf(task.Invalid, "the task %s has no problem statement", t.ID)
 	case len(t.Statement) > maxStatement:
 		return task.Errorf(task.TooLarge, "the problem statement of %s has %d bytes; %d are the limit", t.ID, len(t.Statement), maxStatement)
-	case t.Folder != nil:
-		return nil
 	case !commitForm.MatchString(t.Base):
 		return task.Errorf(task.Invalid, "the base_commit of %s is %q, which is no full hash of a commit", t.ID, clip(t.Base))
 	case strings.TrimSpace(t.Patch) == "" || strings.TrimSpace(t.TestPatch) == "":
