@@ -125,6 +125,8 @@ type hand struct {
 }
 
 // Work implements eval.Worker.
+//
+//nolint:contextcheck // git is run with the context of the test
 func (h *hand) Work(ctx context.Context, job eval.Job) (eval.Worked, error) {
 	h.mu.Lock()
 	h.jobs = append(h.jobs, job)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -56,9 +57,7 @@ func (f Folder) Begin(plan Plan, fresh bool) error {
 			return err
 		}
 	}
-	for name, hash := range plan.Models {
-		before.Models[name] = hash
-	}
+	maps.Copy(before.Models, plan.Models)
 	return writeJSON(filepath.Join(string(f), planFile), before)
 }
 

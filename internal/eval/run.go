@@ -127,8 +127,8 @@ type turn struct {
 	number int
 }
 
-// attemptAll makes the attempts that are missing, the first ones of all tasks before the second.
-func (e *Evaluation) attemptAll(ctx context.Context, checks []Check) ([]Attempt, error) {
+// turns are all attempts that are to be there, the first ones at all tasks before the second.
+func (e *Evaluation) turns(checks []Check) []turn {
 	var turns []turn
 	for number := 1; number <= e.Attempts; number++ {
 		for i, one := range e.Set.Tasks {
@@ -140,6 +140,12 @@ func (e *Evaluation) attemptAll(ctx context.Context, checks []Check) ([]Attempt,
 			}
 		}
 	}
+	return turns
+}
+
+// attemptAll makes the attempts that are missing.
+func (e *Evaluation) attemptAll(ctx context.Context, checks []Check) ([]Attempt, error) {
+	turns := e.turns(checks)
 	attempts := make([]*Attempt, len(turns))
 	if err := e.recall(turns, attempts); err != nil {
 		return nil, err
@@ -147,24 +153,12 @@ func (e *Evaluation) attemptAll(ctx context.Context, checks []Check) ([]Attempt,
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(e.Parallel, 1))
 	for i, one := range turns {
-		if attempts[i] != nil {
-			continue
-		}
-		group.Go(func() error {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if !e.mayBegin() {
-				return nil
-			}
-			made, err := e.attempt(ctx, one)
-			if err != nil {
+		if attempts[i] == nil {
+			group.Go(func() (err error) {
+				attempts[i], err = e.take(ctx, one, len(turns))
 				return err
-			}
-			attempts[i] = &made
-			e.count(one, made, len(turns))
-			return e.Out.Keep(made)
-		})
+			})
+		}
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
@@ -176,6 +170,22 @@ func (e *Evaluation) attemptAll(ctx context.Context, checks []Check) ([]Attempt,
 		}
 	}
 	return made, nil
+}
+
+// take makes an attempt and keeps it. It returns nil if there is no money for it.
+func (e *Evaluation) take(ctx context.Context, one turn, of int) (*Attempt, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if !e.mayBegin() {
+		return nil, nil //nolint:nilnil // that there is none is no error
+	}
+	made, err := e.attempt(ctx, one)
+	if err != nil {
+		return nil, err
+	}
+	e.count(one, made, of)
+	return &made, e.Out.Keep(made)
 }
 
 // recall reads the attempts that were finished before. Those that ended in an error are made
@@ -264,7 +274,8 @@ func (e *Evaluation) try(ctx context.Context, one turn) (made Attempt, err error
 	if err != nil {
 		return made, err
 	}
-	return made, e.score(ctx, one, from, &made)
+	err = e.score(ctx, one, from, &made)
+	return made, err
 }
 
 // score scores what a run has left on its branch.

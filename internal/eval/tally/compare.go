@@ -133,9 +133,9 @@ func permutation(differences []float64) float64 {
 		}
 		return math.Abs(sum) >= math.Abs(seen)-rounding
 	}
-	count, total := 0, 0
+	count := 0
 	if len(differing) <= exactUpTo {
-		total = 1 << len(differing)
+		total := 1 << len(differing)
 		for signs := range total {
 			if extreme(func(i int) bool { return signs>>i&1 == 1 }) {
 				count++
@@ -143,7 +143,7 @@ func permutation(differences []float64) float64 {
 		}
 		return float64(count) / float64(total)
 	}
-	random := rand.New(rand.NewPCG(1, 1)) // the same each time
+	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // it is to be the same each time
 	for range rounds {
 		if extreme(func(int) bool { return random.IntN(2) == 1 }) {
 			count++
@@ -154,7 +154,7 @@ func permutation(differences []float64) float64 {
 
 // bootstrap is the interval of 95 % of the mean of the differences.
 func bootstrap(differences []float64) (low, high float64) {
-	random := rand.New(rand.NewPCG(2, 2)) // the same each time
+	random := rand.New(rand.NewPCG(2, 2)) //nolint:gosec // it is to be the same each time
 	means := make([]float64, rounds)
 	for i := range means {
 		for range differences {

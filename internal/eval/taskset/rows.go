@@ -252,24 +252,9 @@ func compact(data json.RawMessage) json.RawMessage {
 // find is the repository of a row on this machine, or why there is none. A set names folders
 // of its own only: others than those in its folder could be anything on this machine.
 func (p places) find(r row) (path, missing string) {
-	for _, named := range []string{r.RepoPath, r.Repo} {
-		if address, err := url.Parse(named); err == nil && address.Scheme == "file" {
-			named = strings.TrimPrefix(address.Opaque+address.Path, "/")
-		}
-		if named == "" || !filepath.IsLocal(named) {
-			continue
-		}
-		if isRepository(filepath.Join(p.folder, named)) {
-			return filepath.Join(p.folder, named), ""
-		}
-	}
-	if p.repositories != "" && filepath.IsLocal(r.Repo) {
-		for _, name := range []string{r.Repo, strings.ReplaceAll(r.Repo, "/", "__")} {
-			for _, suffix := range []string{"", ".git"} {
-				if at := filepath.Join(p.repositories, name+suffix); isRepository(at) {
-					return at, ""
-				}
-			}
+	for _, place := range p.places(r) {
+		if isRepository(place) {
+			return place, ""
 		}
 	}
 	where := "name a folder with clones by --repositories"
@@ -277,6 +262,25 @@ func (p places) find(r row) (path, missing string) {
 		where = "clone it into " + p.repositories
 	}
 	return "", "the repository " + clip(r.Repo) + " is not on this machine; " + where + ", as " + strings.ReplaceAll(clip(r.Repo), "/", "__")
+}
+
+// places are where the repository of a row may be.
+func (p places) places(r row) (all []string) {
+	for _, named := range []string{r.RepoPath, r.Repo} {
+		if address, err := url.Parse(named); err == nil && address.Scheme == "file" {
+			named = strings.TrimPrefix(address.Opaque+address.Path, "/")
+		}
+		if filepath.IsLocal(named) {
+			all = append(all, filepath.Join(p.folder, named))
+		}
+	}
+	if p.repositories == "" || !filepath.IsLocal(r.Repo) {
+		return all
+	}
+	for _, name := range []string{r.Repo, strings.ReplaceAll(r.Repo, "/", "__")} {
+		all = append(all, filepath.Join(p.repositories, name), filepath.Join(p.repositories, name+".git"))
+	}
+	return all
 }
 
 // isRepository reports whether a folder has git's files in it or in .git.

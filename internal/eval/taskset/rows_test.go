@@ -71,7 +71,7 @@ func TestRows(t *testing.T) {
 		t.Errorf("the hashes: %s, %s, %s", one.Hash(), two.Hash(), set.Hash)
 	}
 	// A list and a folder with one file are the same.
-	list := filepath.Join(filepath.Dir(write(t, "rows.json", " ["+row(t, nil)+","+row(t, map[string]any{"instance_id": "two"})+"]\n")))
+	list := filepath.Dir(write(t, "rows.json", " ["+row(t, nil)+","+row(t, map[string]any{"instance_id": "two"})+"]\n"))
 	if set, err := taskset.Load(list, taskset.Options{}); err != nil || len(set.Tasks) != 2 || set.Tasks[0].Hash() != one.Hash() {
 		t.Errorf("a list: %d tasks, %v", len(set.Tasks), err)
 	}
