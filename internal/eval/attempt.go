@@ -51,6 +51,11 @@ type Worked struct {
 	Flags []string `json:"flags,omitempty"`
 }
 
+// addUse adds what another try has used.
+func (w *Worked) addUse(other Worked) {
+	w.Usage, w.Cost, w.Calls = w.Usage.Add(other.Usage), w.Cost+other.Cost, w.Calls+other.Calls
+}
+
 // Branch is the branch that a worker leaves.
 const Branch = "toryo/eval"
 

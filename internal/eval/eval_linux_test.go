@@ -328,6 +328,12 @@ func TestGoesOn(t *testing.T) {
 	if fmt.Sprint(done) != "map[b:1 c:2]" {
 		t.Errorf("it was done: %v", done)
 	}
+	// What errors cost is not forgotten when they are tried again.
+	third := newEvaluation(t, set, &hand{t: t, cost: llm.Unit, work: map[string]func(context.Context, project) error{"c": writes("total.py", right)}})
+	third.Out, third.Cache, third.Scorer = e.Out, e.Cache, e.Scorer
+	if c := byTask(run(t, third))["c"]; c.Status != eval.Resolved || c.Cost != 3*llm.Unit {
+		t.Errorf("tried again it is %+v", c)
+	}
 	for name, other := range map[string]eval.Plan{
 		"another set":    {Set: "x", SetHash: "other", Models: plan.Models},
 		"another play":   {Set: set.Name, SetHash: set.Hash, Play: "gold", Models: plan.Models},

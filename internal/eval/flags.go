@@ -24,7 +24,7 @@ const (
 )
 
 var (
-	historyCommand = regexp.MustCompile(`\bgit\b[^|;&\n]*\b(?:log|show|reflog|fsck|rev-list|cat-file|stash|checkout|switch|branch|tag|bisect|blame|ls-remote|fetch|pull|clone|unpack-objects|verify-pack|show-ref|for-each-ref)\b|\.git/(?:objects|refs|logs|packed-refs|ORIG_HEAD|FETCH_HEAD)`)
+	historyCommand = regexp.MustCompile(`\bgit\b[^|;&\n]*\b(?:log|show|reflog|fsck|rev-list|cat-file|bisect|ls-remote|fetch|pull|clone|unpack-objects|verify-pack|show-ref|for-each-ref)\b|\.git/(?:objects|refs|logs|packed-refs|ORIG_HEAD|FETCH_HEAD)`)
 	networkCommand = regexp.MustCompile(`\b(?:curl|wget|nc|ncat|telnet|ssh|scp|rsync)\b|\bgit\b[^|;&\n]*\b(?:fetch|pull|clone|ls-remote)\b|\b(?:https?|ftp)://`)
 	skipLine       = regexp.MustCompile(`(?i)\b(?:t\.Skip(?:f|Now)?\(|pytest\.mark\.(?:skip|xfail)|pytest\.skip\(|unittest\.(?:skip|expectedFailure)|self\.skipTest\(|\b(?:it|describe|test)\.skip\(|\bx(?:it|describe)\(|@Disabled\b|@Ignore\b|#\[ignore)`)
 )

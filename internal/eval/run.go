@@ -125,6 +125,7 @@ type turn struct {
 	check  Check
 	model  string
 	number int
+	before Worked // what tries have used that ended in an error, in an earlier call
 }
 
 // turns are all attempts that are to be there, the first ones at all tasks before the second.
@@ -197,7 +198,10 @@ func (e *Evaluation) recall(turns []turn, attempts []*Attempt) error {
 			return err
 		}
 		e.spent += attempt.Cost
-		if found && attempt.Status != Failed {
+		switch {
+		case found && attempt.Status == Failed:
+			turns[i].before = attempt.Worked
+		case found:
 			attempts[i], e.done = &attempt, e.done+1
 		}
 	}
@@ -220,7 +224,7 @@ func (e *Evaluation) mayBegin() bool {
 func (e *Evaluation) count(one turn, made Attempt, of int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.spent += made.Cost
+	e.spent += made.Cost - one.before.Cost // which was counted before
 	e.done++
 	text := fmt.Sprintf("%d/%d %s by %s, attempt %d: %s", e.done, of, one.task.ID, one.model, one.number, made.Status)
 	if made.Error != "" {
@@ -244,8 +248,9 @@ func (e *Evaluation) attempt(ctx context.Context, one turn) (Attempt, error) {
 			return Attempt{}, context.Cause(ctx)
 		}
 		made.Tries = 2
-		made.Usage, made.Cost, made.Calls = made.Usage.Add(before.Usage), made.Cost+before.Cost, made.Calls+before.Calls
+		made.addUse(before)
 	}
+	made.addUse(one.before)
 	if err != nil {
 		made.Status, made.Error = Failed, err.Error()
 	}

@@ -67,8 +67,10 @@ func Run(ctx context.Context, o Options) (results eval.Results, err error) {
 		return eval.Results{}, err
 	}
 	folder := eval.Folder(out)
-	if err := folder.Begin(o.plan(models), o.Fresh); err != nil {
-		return eval.Results{}, err
+	if !o.OnlyCheck { // which makes no attempts that could be mixed with others
+		if err := folder.Begin(o.plan(models), o.Fresh); err != nil {
+			return eval.Results{}, err
+		}
 	}
 	o.Config.DataDir = filepath.Join(o.Config.DataDir, "eval") // apart from what a server keeps
 	engine, err := o.engine(ctx)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"hash/fnv"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -65,11 +66,11 @@ func (w Worker) play(ctx context.Context, c config.Config, job eval.Job) (config
 	if err != nil {
 		return c, nil, err
 	}
-	file, err := os.CreateTemp("", "toryo-play-*.yaml")
+	file, err := os.CreateTemp(filepath.Dir(job.Repository.Dir), "play-*.yaml")
 	if err != nil {
 		return c, nil, task.Wrap(task.DataDir, err, "the script cannot be written")
 	}
-	remove := func() { _ = os.Remove(file.Name()) } // it is in the folder for temporary files
+	remove := func() { _ = os.Remove(file.Name()) } // it goes with the folder
 	err = json.NewEncoder(file).Encode(played{Model: w.Play, Rules: rules(job, calls)})
 	if closeErr := file.Close(); err != nil || closeErr != nil {
 		remove()
