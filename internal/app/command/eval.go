@@ -41,7 +41,7 @@ type evalOptions struct {
 func Eval(p site.Program) *cobra.Command {
 	o := &evalOptions{Program: p}
 	c := &cobra.Command{
-		Use:   "eval TASKS | --from-history N | --compare A B",
+		Use:   "eval TASKS",
 		Short: "Run a set of tasks with models and say what they resolve and cost",
 		Long:  evalHelp,
 		Example: `  toryo eval tasks.jsonl --check
