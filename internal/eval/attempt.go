@@ -28,8 +28,13 @@ type Attempt struct {
 	Number int    `json:"attempt"`
 	Status Status `json:"status"`
 	Error  string `json:"error,omitempty"`
-	Tries  int    `json:"tries"` // two if the first ended in an error
-	Patch  string `json:"model_patch"`
+	Tries  int    `json:"tries"` // more than one if some ended in errors
+	Patch  string `json:"model_patch,omitempty"`
+	// Basis identifies what the score was held against: the tests and the environment.
+	Basis string `json:"basis"`
+	// PutBack are the first files of the patch that were scored as they are in the base, in
+	// whole or in part: tests, and what says how they are run.
+	PutBack []string `json:"put_back,omitempty"`
 	Worked
 	Score   Score     `json:"score"`
 	Seconds float64   `json:"seconds"` // of the run itself
@@ -51,9 +56,18 @@ type Worked struct {
 	Flags []string `json:"flags,omitempty"`
 }
 
-// addUse adds what another try has used.
-func (w *Worked) addUse(other Worked) {
-	w.Usage, w.Cost, w.Calls = w.Usage.Add(other.Usage), w.Cost+other.Cost, w.Calls+other.Calls
+// addUse adds what another try has used, and what there is to look at in it.
+func (a *Attempt) addUse(other Attempt) {
+	a.Usage, a.Cost, a.Calls = a.Usage.Add(other.Usage), a.Cost+other.Cost, a.Calls+other.Calls
+	a.Seconds += other.Seconds
+	a.Flags = merged(a.Flags, other.Flags)
+}
+
+// redact leaves keys out of the texts.
+func (a *Attempt) redact(redact func(string) string) {
+	for _, text := range []*string{&a.Error, &a.Reason, &a.Patch, &a.Score.Note, &a.Score.Output} {
+		*text = redact(*text)
+	}
 }
 
 // Branch is the branch that a worker leaves.
@@ -65,7 +79,11 @@ type Job struct {
 	Repository *source.Repository
 	Model      string
 	Number     int
+	Try        int                 // which one of this attempt
 	Receipt    environment.Receipt // of the environment of the base
+	// Spent is to be called with what each call of a model has cost. It ends the context
+	// when there is no more money.
+	Spent func(cost llm.Money) error
 }
 
 // Worker does a task as the program does any other, and leaves what comes of it as a branch

@@ -4,10 +4,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/eval/source"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -29,13 +36,13 @@ type Check struct {
 }
 
 // checkVersion changes when checks of earlier versions do not count any more.
-const checkVersion = "1"
+const checkVersion = "2"
 
 // checkFile is where the check of a task is kept, by all that it depends on but for the
 // digest of the environment, which is in it.
 func (e *Evaluation) checkFile(t taskset.Task) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{checkVersion, t.Hash(), e.Scorer.Setup.Engine.Name(), e.Scorer.Timeout.String()}, "\x00")))
-	return filepath.Join(e.Cache, "checks", hex.EncodeToString(sum[:16])+".json")
+	sum := sha256.Sum256([]byte(strings.Join([]string{checkVersion, t.Hash(), e.Scorer.Setup.Engine.Name(), e.Scorer.Timeout.String(), e.Settings}, "\x00")))
+	return filepath.Join(e.Cache, checksName, hex.EncodeToString(sum[:16])+".json")
 }
 
 // check returns the check of a task, from before if the environment is still the same.
@@ -44,7 +51,7 @@ func (e *Evaluation) check(ctx context.Context, t taskset.Task) (Check, error) {
 		return Check{Task: t.ID, Error: true, Reason: t.Missing}, nil
 	}
 	var kept Check
-	if readJSON(e.checkFile(t), &kept) == nil && e.sameEnvironment(ctx, kept) {
+	if !e.Recheck && readJSON(e.checkFile(t), &kept) == nil && e.sameEnvironment(ctx, kept) {
 		kept.Cached = true
 		return kept, nil
 	}
@@ -59,7 +66,42 @@ func (e *Evaluation) check(ctx context.Context, t taskset.Task) (Check, error) {
 	if err != nil {
 		return Check{Task: t.ID, Error: task.CodeOf(err) != task.Invalid && task.CodeOf(err) != task.Unsupported, Reason: err.Error()}, nil
 	}
+	if !made.Usable { // perhaps by chance
+		return made, nil
+	}
 	return made, writeJSON(e.checkFile(t), made)
+}
+
+// keptFor is how long a check is kept that nobody uses.
+const keptFor = 90 * 24 * time.Hour
+
+// forgetOld removes checks that are too old to be of use.
+func (e *Evaluation) forgetOld() error {
+	folder := filepath.Join(e.Cache, checksName)
+	entries, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return task.Wrap(task.DataDir, err, "the checks from before cannot be read")
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil || e.Now().Sub(info.ModTime()) < keptFor {
+			continue // it is gone, or new enough
+		}
+		if err := os.Remove(filepath.Join(folder, entry.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return task.Wrap(task.DataDir, err, "an old check cannot be removed")
+		}
+	}
+	return nil
+}
+
+// basis identifies what attempts are held against: the tests and the environment.
+func (c Check) basis() string {
+	data, err := json.Marshal([]any{c.Expected.FailToPass, c.Expected.PassToPass, c.Expected.Allowed, c.NoChange.Environment.Identity})
+	if err != nil { // texts always can be encoded
+		data = []byte(c.Task)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16])
 }
 
 // isPassing reports whether something may go better the next time.
@@ -94,29 +136,56 @@ func (e *Evaluation) checkNow(ctx context.Context, t taskset.Task) (check Check,
 		return Check{}, err
 	}
 	check = Check{Task: t.ID, Expected: Expected{FailToPass: t.FailToPass, PassToPass: t.PassToPass, Receipt: receipt}}
-	before, err := e.Scorer.run(ctx, subject{task: t, from: from, commit: tests, receipt: receipt})
+	if check.Expected.Allowed, err = needed(ctx, from, t, receipt); err != nil {
+		return Check{}, err
+	}
+	before, err := e.twice(ctx, subject{task: t, from: from, commit: tests, receipt: receipt}, func(ran tested) bool { return !ran.finished() })
 	if err != nil {
 		return Check{}, err
 	}
-	changed := subject{task: t, from: from, commit: gold, receipt: receipt}
-	after, err := e.Scorer.run(ctx, changed)
+	// Twice, so that a test which passes now and then is not asked for.
+	after, err := e.twice(ctx, subject{task: t, from: from, commit: gold, receipt: receipt}, func(tested) bool { return true })
 	if err != nil {
 		return Check{}, err
 	}
+	first, last := after[0], after[len(after)-1]
 	if len(t.FailToPass) == 0 {
-		// Twice, so that a test which passes now and then is not asked for.
-		again, err := e.Scorer.run(ctx, changed)
-		if err != nil {
-			return Check{}, err
-		}
-		check.Expected.FailToPass, check.Expected.PassToPass = expectedOf(before.statuses(), both(after.statuses(), again.statuses()))
+		check.Expected.FailToPass, check.Expected.PassToPass = expectedOf(before[0].statuses(), both(first.statuses(), last.statuses()))
 	}
-	check.NoChange, check.Gold = before.score(check.Expected), after.score(check.Expected)
+	check.NoChange, check.Gold = before[len(before)-1].score(check.Expected), first.score(check.Expected)
+	if check.Gold.Resolved {
+		check.Gold = last.score(check.Expected)
+	}
 	if err := e.identify(ctx, &check.NoChange.Environment); err != nil {
 		return Check{}, err
 	}
-	check.decide()
+	check.decide(before)
 	return check, nil
+}
+
+// twice scores something, and once more if the first run says so.
+func (e *Evaluation) twice(ctx context.Context, of subject, again func(tested) bool) ([]tested, error) {
+	ran, err := e.Scorer.run(ctx, of)
+	if err != nil || !again(ran) {
+		return []tested{ran}, err
+	}
+	second, err := e.Scorer.run(ctx, of)
+	return []tested{ran, second}, err
+}
+
+// needed are files of the change that people made which would be put back in the work of
+// others. They stay in both.
+func needed(ctx context.Context, from *source.Repository, t taskset.Task, receipt environment.Receipt) ([]string, error) {
+	change, err := from.Apply(ctx, from.Base, t.Patch)
+	if err != nil {
+		return nil, err
+	}
+	judge, err := newJudge(ctx, from, t, receipt, nil)
+	if err != nil {
+		return nil, err
+	}
+	found, err := judge.judge(ctx, change)
+	return found.back, err
 }
 
 // both are the tests that passed both times.
@@ -136,8 +205,12 @@ func (e *Evaluation) identify(ctx context.Context, environment *Environment) (er
 	return err
 }
 
-// decide says whether the task can be used, and why not.
-func (c *Check) decide() {
+// decide says whether the task can be used, and why not. Without the change the tests of
+// FailToPass must not pass, and it has to be sure that they do not.
+func (c *Check) decide(without []tested) {
+	passes := slices.DeleteFunc(slices.Clone(c.Expected.FailToPass), func(name string) bool {
+		return !slices.ContainsFunc(without, func(ran tested) bool { return ran.statuses()[name] == testreport.Passed })
+	})
 	switch {
 	case c.Gold.Note != "":
 		c.Reason = "with the change that people made: " + c.Gold.Note
@@ -148,8 +221,12 @@ func (c *Check) decide() {
 		if c.Gold.Missing > 0 {
 			c.Reason += fmt.Sprintf(" (%d of them are not in the report)", c.Gold.Missing)
 		}
-	case c.NoChange.Resolved:
-		c.Reason = "the tests pass without any change"
+	case slices.ContainsFunc(without, tested.cut):
+		c.Reason = "without any change: " + c.NoChange.Note
+	case len(passes) > 0:
+		c.Reason = fmt.Sprintf("%d tests of FAIL_TO_PASS pass without any change, such as %s", len(passes), passes[0])
+	case without[0].finished() != without[len(without)-1].finished():
+		c.Reason = "without any change the tests end in one way or another by chance"
 	default:
 		c.Usable = true
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/eval/source"
-	"github.com/toryo-dev/toryo/internal/testfiles"
 )
 
 // The flags of an attempt: what a person should look at before the result is believed. None
@@ -19,6 +18,11 @@ const (
 	FlagNetwork = "tried the network"
 	// FlagTests: the work changes tests that the hidden ones replace, or that were there.
 	FlagTests = "edited tests"
+	// FlagRunner: the work changes how tests are run, or libraries that they use.
+	FlagRunner = "edited how tests are run"
+	// FlagSetup: the environment was not set up as for the check. Set-up reaches package
+	// registries, which may have later versions of the project.
+	FlagSetup = "own set-up commands"
 	// FlagSkips: the work adds lines that skip tests.
 	FlagSkips = "skips tests"
 )
@@ -47,15 +51,29 @@ func (w *Watcher) add(flag string) {
 	}
 }
 
-// Flags are those that were found, in order.
-func (w *Watcher) Flags() []string {
-	slices.Sort(w.found)
-	return w.found
+// Setup looks at the commands by which an environment was set up. Those of the check are
+// known.
+func (w *Watcher) Setup(commands, known []string) {
+	for _, line := range commands {
+		w.Command(line)
+		if !slices.Contains(known, line) {
+			w.add(FlagSetup)
+		}
+	}
 }
 
-// flagTests adds what the work does to tests.
-func (e *Evaluation) flagTests(ctx context.Context, from *source.Repository, work, tests string, flags []string) ([]string, error) {
-	w := Watcher{found: flags}
+// Flags are those that were found, in order.
+func (w *Watcher) Flags() []string { return merged(w.found, nil) }
+
+// merged are the flags of both, in order.
+func merged(one, other []string) []string {
+	all := slices.Concat(one, other)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// flagTests adds what the work does to hidden tests, and lines that skip tests.
+func flagTests(ctx context.Context, from *source.Repository, work, tests, patch string, flags []string) ([]string, error) {
 	hidden, err := from.Changes(ctx, from.Base, tests)
 	if err != nil {
 		return nil, err
@@ -64,17 +82,11 @@ func (e *Evaluation) flagTests(ctx context.Context, from *source.Repository, wor
 	if err != nil {
 		return nil, err
 	}
-	kinds := testfiles.New(nil, nil, func(string) []byte { return nil })
+	w := Watcher{found: flags}
 	for _, change := range changes {
-		replaced := slices.ContainsFunc(hidden, func(c source.Change) bool { return c.Name == change.Name })
-		_, err := from.File(ctx, from.Base, change.Name)
-		if isTest := kinds.Kind(change.Name) == testfiles.Test; replaced || isTest && err == nil {
+		if slices.ContainsFunc(hidden, func(c source.Change) bool { return c.Name == change.Name }) {
 			w.add(FlagTests)
 		}
-	}
-	patch, err := from.Diff(ctx, from.Base, work)
-	if err != nil {
-		return nil, err
 	}
 	for line := range strings.Lines(patch) {
 		if strings.HasPrefix(line, "+") && skipLine.MatchString(line) {

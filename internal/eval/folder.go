@@ -1,14 +1,20 @@
 package eval
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -21,44 +27,100 @@ const (
 	planFile     = "evaluation.json"
 	attemptsName = "attempts"
 	checksName   = "checks"
+	spentFile    = "spent.jsonl"
+	draftPrefix  = ".toryo-draft-"
 	ResultsFile  = "results.json"
 )
 
 // Plan is what all attempts of a folder have in common. An evaluation goes on only with the
 // same one: results of different sets or settings are not to be mixed.
 type Plan struct {
+	Version int               `json:"version"`  // of the form of the folder
 	Set     string            `json:"set"`      // its name
 	SetHash string            `json:"set_hash"` // SHA-256
 	Play    string            `json:"play,omitempty"`
 	Models  map[string]string `json:"models"` // hash of the settings by name
 }
 
-// Begin takes a folder for an evaluation. With models that it did not have before, they are
-// added; Conflict says what else differs. Fresh forgets what was there.
+// Claim makes the folder one of evaluations. It fails with Conflict if there is something in it
+// and it is none: names of files in it could be the person's own. Files of which others know that
+// they may be there are given.
+func (f Folder) Claim(others ...string) error {
+	if err := os.MkdirAll(string(f), 0o750); err != nil {
+		return task.Wrap(task.DataDir, err, "the folder for the results cannot be made")
+	}
+	var plan Plan
+	err := readJSON(f.plan(), &plan)
+	if err == nil && plan.Version == planVersion {
+		return f.removeDrafts()
+	}
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return task.Errorf(task.Conflict, "%s is no plan of an evaluation that can be read", f.plan()).WithHint("choose another folder with --out")
+	}
+	entries, err := os.ReadDir(string(f))
+	if err != nil {
+		return task.Wrap(task.DataDir, err, "the folder for the results cannot be read")
+	}
+	for _, entry := range entries {
+		if !slices.Contains(others, entry.Name()) && !strings.HasPrefix(entry.Name(), draftPrefix) {
+			return task.Errorf(task.Conflict, "%s is not empty, and no evaluation has made it", f).WithHint("choose another folder with --out")
+		}
+	}
+	return writeJSON(f.plan(), Plan{Version: planVersion})
+}
+
+func (f Folder) plan() string { return filepath.Join(string(f), planFile) }
+
+// removeDrafts removes files that a process did not finish which was killed.
+func (f Folder) removeDrafts() error {
+	for _, pattern := range []string{draftPrefix + "*", filepath.Join(attemptsName, "*", "*", draftPrefix+"*")} {
+		found, err := fs.Glob(os.DirFS(string(f)), filepath.ToSlash(pattern))
+		if err != nil {
+			return task.Wrap(task.Internal, err, "the pattern of drafts is wrong")
+		}
+		for _, name := range found {
+			if err := os.Remove(filepath.Join(string(f), filepath.FromSlash(name))); err != nil {
+				return task.Wrap(task.DataDir, err, "a file that was not finished cannot be removed")
+			}
+		}
+	}
+	return nil
+}
+
+// planVersion is that of the form of folders.
+const planVersion = 1
+
+// Begin takes a folder that was claimed for an evaluation. With models that it did not have
+// before, they are added; Conflict says what else differs. Fresh forgets what was there.
 func (f Folder) Begin(plan Plan, fresh bool) error {
+	plan.Version = planVersion
 	if fresh {
-		for _, name := range []string{planFile, attemptsName, checksName, ResultsFile} {
+		for _, name := range []string{attemptsName, ResultsFile, spentFile} {
 			if err := os.RemoveAll(filepath.Join(string(f), name)); err != nil {
 				return task.Wrap(task.DataDir, err, "what was there cannot be removed")
 			}
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(string(f), attemptsName), 0o750); err != nil {
-		return task.Wrap(task.DataDir, err, "the folder for the results cannot be made")
-	}
 	var before Plan
-	switch err := readJSON(filepath.Join(string(f), planFile), &before); {
-	case errors.Is(err, fs.ErrNotExist):
-		before = plan
-	case err != nil:
+	if err := readJSON(f.plan(), &before); err != nil {
 		return task.Wrap(task.DataDir, err, string(f)+" cannot be read")
-	default:
-		if err := f.compare(before, plan); err != nil {
-			return err
-		}
+	}
+	if fresh || len(before.Models) == 0 {
+		before = plan
+	}
+	if err := f.compare(before, plan); err != nil {
+		return err
 	}
 	maps.Copy(before.Models, plan.Models)
-	return writeJSON(filepath.Join(string(f), planFile), before)
+	files := map[string]string{}
+	for name := range before.Models {
+		file := strings.ToLower(FileName(name)) // some file systems do not tell them apart
+		if other, is := files[file]; is || name == "" {
+			return task.Errorf(task.Conflict, "the models %q and %q cannot be told apart by the names of files", name, other).WithHint("choose another folder with --out")
+		}
+		files[file] = name
+	}
+	return writeJSON(f.plan(), before)
 }
 
 // compare says why an evaluation cannot go on in a folder.
@@ -88,6 +150,9 @@ func (f Folder) Attempt(model, id string, number int) (attempt Attempt, found bo
 	if errors.Is(err, fs.ErrNotExist) {
 		return Attempt{}, false, nil
 	}
+	if err == nil && (attempt.Model != model || attempt.Task != id || attempt.Number != number) {
+		err = fmt.Errorf("%s is attempt %d of %s at %s", f.attempt(model, id, number), attempt.Number, attempt.Model, attempt.Task)
+	}
 	if err != nil {
 		return Attempt{}, false, task.Wrap(task.DataDir, err, "an attempt cannot be read").WithHint("remove the file, and it is made again")
 	}
@@ -101,6 +166,56 @@ func (f Folder) Keep(attempt Attempt) error {
 
 func (f Folder) attempt(model, id string, number int) string {
 	return filepath.Join(string(f), attemptsName, FileName(model), id, strconv.Itoa(number)+".json")
+}
+
+// spending is what one call of a model has cost.
+type spending struct {
+	Task   string    `json:"instance_id"`
+	Model  string    `json:"model"`
+	Number int       `json:"attempt"`
+	Cost   llm.Money `json:"cost"`
+}
+
+// spend writes down what a call has cost. Lines are only ever added, so that nothing is
+// forgotten of attempts that are cut off or made again.
+func (f Folder) spend(one spending) error {
+	data, err := json.Marshal(one)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(string(f), spentFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return task.Wrap(task.DataDir, err, "what was spent cannot be written")
+	}
+	// The line before this one may have been cut off.
+	_, err = file.Write(slices.Concat([]byte("\n"), data, []byte("\n")))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return task.Wrap(task.DataDir, err, "what was spent cannot be written")
+	}
+	return nil
+}
+
+// spent is what everything in the folder has cost.
+func (f Folder) spent() (sum llm.Money, err error) {
+	file, err := os.Open(filepath.Join(string(f), spentFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, task.Wrap(task.DataDir, err, "what was spent cannot be read")
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		var one spending
+		if json.Unmarshal(lines.Bytes(), &one) == nil { // others are empty or were cut off
+			sum += one.Cost
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return 0, task.Wrap(task.DataDir, err, "what was spent cannot be read")
+	}
+	return sum, nil
 }
 
 // Results reads what an evaluation has come to.
@@ -144,11 +259,23 @@ func readJSON(path string, into any) error {
 
 // writeJSON writes a file that is there whole or not at all, also when the machine stops.
 func writeJSON(path string, value any) error {
-	data, err := json.MarshalIndent(value, "", "  ")
+	data, err := Encode(value)
 	if err != nil {
 		return err
 	}
-	return WriteFile(path, append(data, '\n'))
+	return WriteFile(path, data)
+}
+
+// Encode is a value as JSON for a file.
+func Encode(value any) ([]byte, error) {
+	var data bytes.Buffer
+	encoder := json.NewEncoder(&data)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(value); err != nil {
+		return nil, task.Wrap(task.Internal, err, "the results cannot be encoded")
+	}
+	return data.Bytes(), nil
 }
 
 // WriteFile writes a file of the results in one step.
@@ -164,7 +291,7 @@ func WriteFile(path string, data []byte) error {
 }
 
 func replace(path string, data []byte) error {
-	draft, err := os.CreateTemp(filepath.Dir(path), ".draft-")
+	draft, err := os.CreateTemp(filepath.Dir(path), draftPrefix)
 	if err != nil {
 		return err
 	}
@@ -178,5 +305,14 @@ func replace(path string, data []byte) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(draft.Name()))
 	}
-	return nil
+	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder makes sure that the names in a folder outlast a machine that stops.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }

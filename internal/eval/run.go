@@ -16,6 +16,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
@@ -25,7 +26,8 @@ type Evaluation struct {
 	Models   []string
 	Attempts int // at each task by each model
 	Parallel int // attempts at a time
-	// Budget is what all attempts in the folder may cost; 0 means no limit.
+	// Budget is what everything in the folder may cost, also what was done in vain; 0 means
+	// no limit.
 	Budget llm.Money
 	// Within is how long one run may take.
 	Within time.Duration
@@ -34,8 +36,13 @@ type Evaluation struct {
 	Dir    string // for folders that go again
 	Scorer Scorer
 	Worker Worker
-	// OnlyCheck makes no attempts.
+	// Settings identifies what scores depend on besides the task, the engine and the time-out:
+	// limits, networks, the table of environments, the version of the program.
+	Settings string
+	// OnlyCheck makes no attempts, and Recheck uses no checks from before.
 	OnlyCheck bool
+	Recheck   bool
+	Redact    func(text string) string // leaves keys out of what is written down
 	Progress  func(line string)
 	Now       func() time.Time
 
@@ -65,6 +72,9 @@ func (e *Evaluation) Run(ctx context.Context) (Results, error) {
 	results := Results{Set: e.Set.Name, SetHash: e.Set.Hash, Models: e.Models}
 	for _, one := range e.Set.Tasks {
 		results.Tasks = append(results.Tasks, one.ID)
+	}
+	if err := e.forgetOld(); err != nil {
+		return Results{}, err
 	}
 	checks, err := e.checkAll(ctx)
 	if err != nil {
@@ -113,7 +123,7 @@ func (e *Evaluation) checkAll(ctx context.Context) ([]Check, error) {
 			default:
 				e.say("%s: left out: %s", one.ID, made.Reason)
 			}
-			return writeJSON(filepath.Join(string(e.Out), checksName, one.ID+".json"), made)
+			return nil
 		})
 	}
 	return checks, group.Wait()
@@ -125,7 +135,7 @@ type turn struct {
 	check  Check
 	model  string
 	number int
-	before Worked // what tries have used that ended in an error, in an earlier call
+	before Attempt // the same one in an earlier call, if it ended in an error
 }
 
 // turns are all attempts that are to be there, the first ones at all tasks before the second.
@@ -182,25 +192,33 @@ func (e *Evaluation) take(ctx context.Context, one turn, of int) (*Attempt, erro
 		return nil, nil //nolint:nilnil // that there is none is no error
 	}
 	made, err := e.attempt(ctx, one)
+	if errors.Is(err, errBudget) {
+		return nil, nil //nolint:nilnil // how it would have ended is not known
+	}
 	if err != nil {
 		return nil, err
 	}
+	made.redact(e.Redact)
 	e.count(one, made, of)
 	return &made, e.Out.Keep(made)
 }
 
 // recall reads the attempts that were finished before. Those that ended in an error are made
-// again, but what they cost counts.
-func (e *Evaluation) recall(turns []turn, attempts []*Attempt) error {
+// again, and so are those that were scored in another way than would be now.
+func (e *Evaluation) recall(turns []turn, attempts []*Attempt) (err error) {
+	if e.spent, err = e.Out.spent(); err != nil {
+		return err
+	}
 	for i, one := range turns {
 		attempt, found, err := e.Out.Attempt(one.model, one.task.ID, one.number)
 		if err != nil {
 			return err
 		}
-		e.spent += attempt.Cost
 		switch {
 		case found && attempt.Status == Failed:
-			turns[i].before = attempt.Worked
+			turns[i].before = attempt
+		case found && attempt.Basis != one.check.basis():
+			e.say("%s by %s, attempt %d, is made again: the environment or the tests are not the same any more", one.task.ID, one.model, one.number)
 		case found:
 			attempts[i], e.done = &attempt, e.done+1
 		}
@@ -221,10 +239,20 @@ func (e *Evaluation) mayBegin() bool {
 	return !e.over
 }
 
+// spend writes down what a call has cost, and ends the attempt if there is no more money.
+func (e *Evaluation) spend(one turn, cost llm.Money, end context.CancelCauseFunc) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.spent += cost
+	if e.Budget > 0 && e.spent >= e.Budget {
+		end(errBudget)
+	}
+	return e.Out.spend(spending{Task: one.task.ID, Model: one.model, Number: one.number, Cost: cost})
+}
+
 func (e *Evaluation) count(one turn, made Attempt, of int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.spent += made.Cost - one.before.Cost // which was counted before
 	e.done++
 	text := fmt.Sprintf("%d/%d %s by %s, attempt %d: %s", e.done, of, one.task.ID, one.model, one.number, made.Status)
 	if made.Error != "" {
@@ -235,34 +263,36 @@ func (e *Evaluation) count(one turn, made Attempt, of int) {
 
 // attempt makes one attempt, and once more if it ends in an error.
 func (e *Evaluation) attempt(ctx context.Context, one turn) (Attempt, error) {
-	made, err := e.try(ctx, one)
+	before := one.before
+	made, err := e.try(ctx, one, before)
+	if err != nil && isPassing(err) && ctx.Err() == nil {
+		e.say("%s by %s, attempt %d, is tried again: %v", one.task.ID, one.model, one.number, err)
+		made, err = e.try(ctx, one, made)
+	}
 	if ctx.Err() != nil {
 		return Attempt{}, context.Cause(ctx)
 	}
-	made.Tries = 1
-	if err != nil && isPassing(err) {
-		e.say("%s by %s, attempt %d, is tried again: %v", one.task.ID, one.model, one.number, err)
-		before := made.Worked
-		made, err = e.try(ctx, one)
-		if ctx.Err() != nil {
-			return Attempt{}, context.Cause(ctx)
-		}
-		made.Tries = 2
-		made.addUse(before)
+	if errors.Is(err, errBudget) {
+		return Attempt{}, err
 	}
-	made.addUse(one.before)
 	if err != nil {
 		made.Status, made.Error = Failed, err.Error()
 	}
-	made.Task, made.Model, made.Number, made.Ended = one.task.ID, one.model, one.number, e.Now().UTC()
+	made.Task, made.Model, made.Number, made.Ended, made.Basis = one.task.ID, one.model, one.number, e.Now().UTC(), one.check.basis()
 	return made, nil
 }
 
 // errTooLong ends a run that takes too long.
 var errTooLong = errors.New("the run took longer than it may")
 
-// try does the work and scores it. An error is one of the machine.
-func (e *Evaluation) try(ctx context.Context, one turn) (made Attempt, err error) {
+// errBudget ends a run when the money of the evaluation is spent.
+var errBudget = task.Errorf(task.OverBudget, "the budget of the evaluation is used up")
+
+// try does the work and scores it. An error is one of the machine. What a try before it has
+// used counts too.
+func (e *Evaluation) try(ctx context.Context, one turn, before Attempt) (made Attempt, err error) {
+	made.Tries = before.Tries + 1
+	defer func() { made.addUse(before) }()
 	from, remove, err := e.repository(ctx, one.task)
 	if err != nil {
 		return made, err
@@ -271,8 +301,16 @@ func (e *Evaluation) try(ctx context.Context, one turn) (made Attempt, err error
 	began := e.Now()
 	bounded, cancel := context.WithTimeoutCause(ctx, e.Within, errTooLong)
 	defer cancel()
-	made.Worked, err = e.Worker.Work(bounded, Job{Task: one.task, Repository: from, Model: one.model, Number: one.number, Receipt: one.check.Expected.Receipt})
+	bounded, end := context.WithCancelCause(bounded)
+	defer end(nil)
+	made.Worked, err = e.Worker.Work(bounded, Job{
+		Task: one.task, Repository: from, Model: one.model, Number: one.number, Try: made.Tries, Receipt: one.check.Expected.Receipt,
+		Spent: func(cost llm.Money) error { return e.spend(one, cost, end) },
+	})
 	made.Seconds = e.Now().Sub(began).Seconds()
+	if errors.Is(context.Cause(bounded), errBudget) && (err != nil || made.Outcome != string(task.Done)) {
+		return made, errBudget
+	}
 	if errors.Is(context.Cause(bounded), errTooLong) {
 		made.Outcome, made.Reason, err = string(task.Failed), errTooLong.Error(), nil
 	}
@@ -300,24 +338,11 @@ func (e *Evaluation) score(ctx context.Context, one turn, from *source.Repositor
 	if made.Patch == "" {
 		return nil
 	}
-	tests, err := from.Apply(ctx, from.Base, one.task.TestPatch)
-	if err != nil {
+	with, err := e.subjects(ctx, one, from, made)
+	if err != nil || with == nil {
 		return err
 	}
-	if made.Flags, err = e.flagTests(ctx, from, work, tests, made.Flags); err != nil {
-		return err
-	}
-	// The work comes as a patch, as it is handed to others, and not as the commit itself.
-	applied, err := from.Apply(ctx, from.Base, made.Patch)
-	if err != nil {
-		made.Score.Note = err.Error()
-		return nil //nolint:nilerr // a patch that cannot be applied is a result
-	}
-	commit, err := from.With(ctx, applied, tests)
-	if err != nil {
-		return err
-	}
-	ran, err := e.Scorer.run(ctx, subject{task: one.task, from: from, commit: commit, receipt: one.check.Expected.Receipt})
+	ran, err := e.scored(ctx, *with, one.check.Expected)
 	if err != nil {
 		return err
 	}
@@ -329,6 +354,80 @@ func (e *Evaluation) score(ctx context.Context, one turn, from *source.Repositor
 		made.Status = Resolved
 	}
 	return nil
+}
+
+// subjects are the work of an attempt and the change that people made, both with the hidden
+// tests over them.
+type subjects struct{ work, gold subject }
+
+// subjects makes what is scored. It returns nil if the work is such that it cannot be scored,
+// with a note that says why.
+func (e *Evaluation) subjects(ctx context.Context, one turn, from *source.Repository, made *Attempt) (*subjects, error) {
+	tests, gold, err := patched(ctx, from, one.task)
+	if err != nil {
+		return nil, err
+	}
+	receipt := one.check.Expected.Receipt
+	with := &subjects{gold: subject{task: one.task, from: from, commit: gold, receipt: receipt}}
+	commit, err := e.judged(ctx, one, from, tests, made)
+	if err != nil && ctx.Err() == nil {
+		// The same could be done with the change that people made, so that it is the work.
+		made.Score.Note = "the work cannot be put together with the tests: " + textfmt.Shorten(err.Error(), longestNote)
+		return nil, nil //nolint:nilnil,nilerr // a patch that cannot be applied is a result
+	}
+	with.work = subject{task: one.task, from: from, commit: commit, receipt: receipt}
+	return with, err
+}
+
+// judged makes the commit that is scored: the base with the work, but for what it does to
+// tests, and with the hidden tests.
+func (e *Evaluation) judged(ctx context.Context, one turn, from *source.Repository, tests string, made *Attempt) (string, error) {
+	// The work comes as a patch, as it is handed to others, and not as the commit itself.
+	applied, err := from.Apply(ctx, from.Base, made.Patch)
+	if err != nil {
+		return "", err
+	}
+	judge, err := newJudge(ctx, from, one.task, one.check.Expected.Receipt, one.check.Expected.Allowed)
+	if err != nil {
+		return "", err
+	}
+	without, err := judge.judge(ctx, applied)
+	if err != nil {
+		return "", err
+	}
+	made.PutBack = without.back[:min(len(without.back), mostNamed)]
+	if made.Flags, err = flagTests(ctx, from, applied, tests, made.Patch, append(made.Flags, without.flags...)); err != nil {
+		return "", err
+	}
+	return from.With(ctx, without.commit, tests)
+}
+
+// scored runs the hidden tests over the work. What the work has in it can look like an outage:
+// a set-up that reaches for a host, or fills the disk. So an error counts as one of the machine
+// only if the change that people made ends in one too.
+func (e *Evaluation) scored(ctx context.Context, with subjects, want Expected) (tested, error) {
+	ran, first := e.Scorer.run(ctx, with.work)
+	if first == nil || ctx.Err() != nil {
+		return ran, first
+	}
+	e.say("%s: the tests could not be run, so that the change that people made is tried: %v", with.work.task.ID, first)
+	if !e.works(ctx, with.gold, want) {
+		return tested{}, first
+	}
+	ran, second := e.Scorer.run(ctx, with.work)
+	if second == nil || ctx.Err() != nil {
+		return ran, second
+	}
+	if !e.works(ctx, with.gold, want) {
+		return tested{}, second
+	}
+	return tested{receipt: with.work.receipt, problem: "the tests cannot be run with these files, while they can with the change that people made: " + textfmt.Shorten(second.Error(), longestNote)}, nil
+}
+
+// works reports whether the change that people made can be scored here and now.
+func (e *Evaluation) works(ctx context.Context, gold subject, want Expected) bool {
+	ran, err := e.Scorer.run(ctx, gold)
+	return err == nil && ran.score(want).Resolved
 }
 
 // repository makes the repository of a task, without the future, in a new folder.

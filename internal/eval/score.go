@@ -62,6 +62,9 @@ type Environment struct {
 type Expected struct {
 	FailToPass []string            `json:"fail_to_pass"`
 	PassToPass []string            `json:"pass_to_pass,omitempty"`
+	// Allowed are files that say how tests are run and that the change of people needs too:
+	// they are scored as the work has them.
+	Allowed []string            `json:"allowed,omitempty"`
 	Receipt    environment.Receipt `json:"receipt"`
 }
 
@@ -266,7 +269,7 @@ func (t tested) score(want Expected) Score {
 	var commands, outputs []string
 	for _, ran := range t.runs {
 		commands, outputs = append(commands, ran.Line()), append(outputs, ran.Output)
-		if note := noteOf(ran); note != "" && score.Note == "" {
+		if note := noteOf(ran); note != "" && score.Note == "" && t.matters(ran, want) {
 			score.Note = note
 		}
 	}
@@ -290,7 +293,29 @@ func (t tested) score(want Expected) Score {
 	return score
 }
 
-// mostNamed bounds how many tests a score names.
+// matters reports whether what is wrong with a run can touch the tests that have to pass. It
+// cannot if none of them is in that run, and all of them passed in others.
+func (t tested) matters(ran *environment.Baseline, want Expected) bool {
+	others := tested{runs: slices.DeleteFunc(slices.Clone(t.runs), func(one *environment.Baseline) bool { return one == ran })}.statuses()
+	own := tested{runs: []*environment.Baseline{ran}}.statuses()
+	return slices.ContainsFunc(slices.Concat(want.FailToPass, want.PassToPass), func(name string) bool {
+		_, is := own[name]
+		return is || others[name] != testreport.Passed
+	})
+}
+
+// cut reports whether nothing can be said of the tests: there was no environment for them, or
+// they came to a limit.
+func (t tested) cut() bool {
+	return t.problem != "" || slices.ContainsFunc(t.runs, func(ran *environment.Baseline) bool { return ran.Exceeded != sandbox.NoLimit })
+}
+
+// finished reports whether the runners have said all that there is.
+func (t tested) finished() bool {
+	return t.problem == "" && !slices.ContainsFunc(t.runs, func(ran *environment.Baseline) bool { return noteOf(ran) != "" })
+}
+
+// mostNamed bounds how many tests or files are named.
 const mostNamed = 100
 
 // noteOf says why a run of the tests decides nothing.

@@ -53,11 +53,11 @@ type whole struct {
 // knows no others.
 func Write(out eval.Folder, results eval.Results) error {
 	models := tally.Of(results)
-	data, err := json.MarshalIndent(whole{results, models}, "", "  ")
+	data, err := eval.Encode(whole{short(results), models})
 	if err != nil {
-		return task.Wrap(task.Internal, err, "the results cannot be written")
+		return err
 	}
-	if err := eval.WriteFile(filepath.Join(string(out), eval.ResultsFile), append(data, '\n')); err != nil {
+	if err := eval.WriteFile(filepath.Join(string(out), eval.ResultsFile), data); err != nil {
 		return err
 	}
 	attempts := 0
@@ -76,6 +76,19 @@ func Write(out eval.Folder, results eval.Results) error {
 		return task.Wrap(task.Internal, err, "the page cannot be written")
 	}
 	return eval.WriteFile(filepath.Join(string(out), PageFile), page.Bytes())
+}
+
+// short is the results without patches and outputs, which are in the files of the attempts.
+func short(results eval.Results) eval.Results {
+	results.Attempts = slices.Clone(results.Attempts)
+	for i := range results.Attempts {
+		results.Attempts[i].Patch, results.Attempts[i].Score.Output = "", ""
+	}
+	results.Checks = slices.Clone(results.Checks)
+	for i := range results.Checks {
+		results.Checks[i].Gold.Output, results.Checks[i].NoChange.Output = "", ""
+	}
+	return results
 }
 
 // writeHarness writes the predictions and the report of one attempt of a model.

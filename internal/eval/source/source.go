@@ -7,6 +7,7 @@
 package source
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -283,7 +284,7 @@ func (r *Repository) Split(ctx context.Context, from, to string, isTest func(nam
 		if len(some) == 0 {
 			continue
 		}
-		commit, err := r.changed(ctx, from, some)
+		commit, err := r.Put(ctx, from, some)
 		if err != nil {
 			return "", "", err
 		}
@@ -294,8 +295,14 @@ func (r *Repository) Split(ctx context.Context, from, to string, isTest func(nam
 	return patches[0], patches[1], nil
 }
 
-// changed makes a commit of changes on top of another one.
-func (r *Repository) changed(ctx context.Context, on string, changes []Change) (string, error) {
+// Blob keeps the content of a file and returns its hash.
+func (r *Repository) Blob(ctx context.Context, content []byte) (string, error) {
+	hash, err := r.run(ctx, git.Command{Input: bytes.NewReader(content), Args: []string{"hash-object", "-w", "-t", "blob", "--no-filters", "--stdin"}})
+	return strings.TrimSpace(hash), err
+}
+
+// Put makes a commit of changes on top of another one.
+func (r *Repository) Put(ctx context.Context, on string, changes []Change) (string, error) {
 	index, remove, err := r.index(ctx, on)
 	if err != nil {
 		return "", err
@@ -409,9 +416,23 @@ func (r *Repository) commit(ctx context.Context, index, parent string) (string, 
 	return strings.TrimSpace(commit), err
 }
 
+// maxOutput is how long the output of a command may be. Names of files and messages of commits
+// come from others.
+const maxOutput = 256 << 20
+
+// run runs git in the repository. It fails with TooLarge if the output is too long.
 func (r *Repository) run(ctx context.Context, command git.Command) (string, error) {
 	command.Dir = r.Dir
-	return r.git.Run(ctx, command)
+	if command.Output != nil {
+		return r.git.Run(ctx, command)
+	}
+	out := &limited{most: maxOutput}
+	command.Output = out
+	_, err := r.git.Run(ctx, command)
+	if out.over {
+		return "", task.Errorf(task.TooLarge, "the output of git %s has more than %d bytes", command.Args[0], maxOutput)
+	}
+	return out.String(), err
 }
 
 // limited keeps the beginning of what is written to it.
