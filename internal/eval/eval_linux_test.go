@@ -61,7 +61,8 @@ func (p project) git(args ...string) string {
 
 func (p project) write(name, text string) {
 	p.t.Helper()
-	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
+	file := filepath.Join(p.dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o750), os.WriteFile(file, []byte(text), 0o600)); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -69,8 +70,9 @@ func (p project) write(name, text string) {
 const (
 	wrong = "def add(a, b):\n    return a - b\n"
 	right = "def add(a, b):\n    return a + b\n"
-	test  = "import unittest\n\nimport total\n\n\nclass Sum(unittest.TestCase):\n    def test_zero(self):\n        self.assertEqual(total.add(0, 0), 0)\n"
-	more  = "\n    def test_add(self):\n        self.assertEqual(total.add(1, 2), 3)\n"
+	test  = "import unittest\n\nimport total\nfrom testutil import same\n\n\nclass Sum(unittest.TestCase):\n    def test_zero(self):\n        self.assertEqual(total.add(0, 0), 0)\n"
+	more  = "\n    def test_add(self):\n        same(self, total.add(1, 2), 3)\n"
+	same  = "def same(case, a, b):\n    case.assertEqual(a, b)\n"
 )
 
 // newSet writes a set of tasks and reads it.
@@ -86,6 +88,7 @@ func newSet(t *testing.T, ids ...string) taskset.Set {
 		p.git("init", "--quiet")
 		p.write("total.py", wrong)
 		p.write("test_sum.py", test)
+		p.write("testutil/__init__.py", same)
 		p.git("add", ".")
 		p.git("commit", "--quiet", "-m", "first")
 		p.write("total.py", right)
@@ -134,6 +137,11 @@ func (h *hand) Work(ctx context.Context, job eval.Job) (eval.Worked, error) {
 	p := project{h.t, filepath.Join(h.t.TempDir(), "clone")}
 	project{h.t, "/"}.git("clone", "--quiet", job.Repository.Dir, p.dir)
 	worked := eval.Worked{Outcome: "done", Cost: h.cost, Usage: llm.Usage{Input: 100, Cached: 60, Output: 10}, Calls: 1}
+	if h.cost > 0 {
+		if err := job.Spent(h.cost); err != nil {
+			return worked, err
+		}
+	}
 	if err := h.work[job.Task.ID](ctx, p); err != nil {
 		return worked, err
 	}
@@ -173,11 +181,15 @@ func newEvaluation(t *testing.T, set taskset.Set, worker eval.Worker) *eval.Eval
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
+	out := eval.Folder(filepath.Join(folder, "out"))
+	if err := errors.Join(out.Check(), out.Mark()); err != nil {
+		t.Fatal(err)
+	}
 	return &eval.Evaluation{
-		Set: set, Models: []string{"hand"}, Attempts: 1, Parallel: 2, Within: 10 * time.Minute, Out: eval.Folder(filepath.Join(folder, "out")), Cache: folder, Dir: folder, Worker: worker,
+		Set: set, Models: []string{"hand"}, Attempts: 1, Parallel: 2, Within: 10 * time.Minute, Out: out, Cache: folder, Dir: folder, Worker: worker,
 		Scorer: eval.Scorer{Timeout: time.Minute, Dir: folder, Spec: sandbox.Spec{Owner: "test"},
 			Setup: environment.Setup{Table: table, Engine: engine, Log: log, Snapshots: 1 << 30, Wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}},
-		Progress: func(line string) { t.Log(line) }, Now: time.Now,
+		Progress: func(line string) { t.Log(line) }, Now: time.Now, Redact: func(text string) string { return strings.ReplaceAll(text, "sesame", "***") },
 	}
 }
 
@@ -211,8 +223,11 @@ func TestScores(t *testing.T) {
 		"forged":  writes("total.py", forged+wrong, "reward.txt", "1\n"),
 		"exits":   writes("total.py", "import os\nimport sys\n\nprint('Ran 2 tests in 0.000s\\n\\nOK', file=sys.stderr)\nos._exit(0)\n"),
 		"broken":  writes("total.py", "def add(:\n"),
+		"helper":  writes("total.py", wrong+"# the same\n", "testutil/__init__.py", "def same(case, a, b):\n    pass\n"),
+		"hook":    writes("total.py", wrong+"# the same\n", "test_a.py", "import unittest\n\nunittest.TestCase.assertEqual = lambda *_: None\n"),
+		"clash":   writes("total.py", right, "test_mine.py", "import os\n\nos._exit(1)\n"),
 	}}
-	ids := []string{"right", "nothing", "wrong", "edited", "skipped", "forged", "exits", "broken"}
+	ids := []string{"right", "nothing", "wrong", "edited", "skipped", "forged", "exits", "broken", "helper", "hook", "clash"}
 	e := newEvaluation(t, newSet(t, ids...), worker)
 	results := run(t, e)
 	for _, check := range results.Checks {
@@ -223,7 +238,7 @@ func TestScores(t *testing.T) {
 	attempts := byTask(results)
 	for _, id := range ids {
 		want := eval.Unresolved
-		if id == "right" {
+		if id == "right" || id == "clash" {
 			want = eval.Resolved
 		}
 		if attempts[id].Status != want || attempts[id].Usage.Cached != 60 {
@@ -232,6 +247,12 @@ func TestScores(t *testing.T) {
 	}
 	if attempt := attempts["edited"]; !slices.Contains(attempt.Flags, eval.FlagTests) || !slices.Contains(attempt.Score.Failed, "test_sum.Sum.test_add") {
 		t.Errorf("edited tests: %+v", attempt)
+	}
+	if attempt := attempts["helper"]; !slices.Contains(attempt.Flags, eval.FlagTests) || !slices.Equal(attempt.PutBack, []string{"testutil/__init__.py"}) {
+		t.Errorf("an edited helper: %+v", attempt)
+	}
+	if attempt := attempts["clash"]; len(attempt.Flags) > 0 || !slices.Equal(attempt.PutBack, []string{"test_mine.py"}) {
+		t.Errorf("tests of its own: %+v", attempt)
 	}
 	if attempt := attempts["nothing"]; attempt.Patch != "" || attempt.Score.Command != "" {
 		t.Errorf("no change: %+v", attempt)
@@ -272,7 +293,7 @@ func TestTasksThatAreLeftOut(t *testing.T) {
 	change("found", func(t *taskset.Task) { t.FailToPass, t.PassToPass = nil, nil })
 	results := run(t, newEvaluation(t, set, worker))
 	for id, want := range map[string]string{
-		"same": "pass without any change", "bad": "does not have the commit", "fails": "are not in the report", "gone": "is not here", "unknown": "runner of the tests is not known", "found": "",
+		"same": "such as test_sum.Sum.test_zero", "bad": "does not have the commit", "fails": "are not in the report", "gone": "is not here", "unknown": "runner of the tests is not known", "found": "",
 	} {
 		for _, check := range results.Checks {
 			if check.Task == id && (check.Usable != (want == "") || !strings.Contains(check.Reason, want) || check.Error != (id == "bad" || id == "gone")) {
@@ -289,13 +310,13 @@ func TestTasksThatAreLeftOut(t *testing.T) {
 }
 
 // An evaluation that was cut off goes on: what was finished is not done again, and what was
-// not is begun anew. Errors of the machine are tried once more, and are no failures.
+// not is started again. Errors of the machine are tried once more, and are no failures.
 func TestGoesOn(t *testing.T) {
 	t.Parallel()
 	set := newSet(t, "a", "b", "c")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("killed")
-	outage := task.Errorf(task.Unavailable, "the provider is down")
+	outage := task.Errorf(task.Unavailable, "the provider is down; the key is sesame")
 	worker := &hand{t: t, cost: llm.Unit, work: map[string]func(context.Context, project) error{
 		"a": writes("total.py", right),
 		"b": func(ctx context.Context, _ project) error { cancel(stopped); <-ctx.Done(); return context.Cause(ctx) },
@@ -318,7 +339,7 @@ func TestGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	attempts := byTask(run(t, second))
-	if attempts["a"].Status != eval.Resolved || attempts["b"].Status != eval.Resolved || attempts["c"].Status != eval.Failed || attempts["c"].Tries != 2 || attempts["c"].Cost != 2*llm.Unit {
+	if c := attempts["c"]; attempts["a"].Status != eval.Resolved || attempts["b"].Status != eval.Resolved || c.Status != eval.Failed || c.Tries != 2 || c.Cost != 2*llm.Unit || c.Error != "the provider is down; the key is ***" {
 		t.Errorf("it came to %+v", attempts)
 	}
 	done := map[string]int{}
@@ -331,13 +352,29 @@ func TestGoesOn(t *testing.T) {
 	// What errors cost is not forgotten when they are tried again.
 	third := newEvaluation(t, set, &hand{t: t, cost: llm.Unit, work: map[string]func(context.Context, project) error{"c": writes("total.py", right)}})
 	third.Out, third.Cache, third.Scorer = e.Out, e.Cache, e.Scorer
-	if c := byTask(run(t, third))["c"]; c.Status != eval.Resolved || c.Cost != 3*llm.Unit {
+	if c := byTask(run(t, third))["c"]; c.Status != eval.Resolved || c.Cost != 3*llm.Unit || c.Tries != 3 {
 		t.Errorf("tried again it is %+v", c)
+	}
+	// Neither is what was cut off: a, b, b again, and c three times.
+	fourth := newEvaluation(t, set, &hand{t: t})
+	fourth.Out, fourth.Cache, fourth.Scorer, fourth.Budget, fourth.Attempts = e.Out, e.Cache, e.Scorer, 6*llm.Unit, 2
+	if results := run(t, fourth); len(results.Attempts) != 3 || !strings.Contains(results.Stopped, "6.00 were spent") {
+		t.Errorf("%d attempts, stopped: %q", len(results.Attempts), results.Stopped)
+	}
+	// With other tests the results from before do not count.
+	other := set
+	other.Tasks = slices.Clone(set.Tasks[:1])
+	other.Tasks[0].PassToPass = nil
+	fifth := newEvaluation(t, other, &hand{t: t, work: map[string]func(context.Context, project) error{"a": writes()}})
+	fifth.Out, fifth.Cache, fifth.Scorer = e.Out, e.Cache, e.Scorer
+	if a := byTask(run(t, fifth))["a"]; a.Status != eval.Unresolved {
+		t.Errorf("with other tests it is %+v", a)
 	}
 	for name, other := range map[string]eval.Plan{
 		"another set":    {Set: "x", SetHash: "other", Models: plan.Models},
 		"another play":   {Set: set.Name, SetHash: set.Hash, Play: "gold", Models: plan.Models},
 		"other settings": {Set: set.Name, SetHash: set.Hash, Models: map[string]string{"hand": "2"}},
+		"same file name": {Set: set.Name, SetHash: set.Hash, Models: map[string]string{"HAND": "1"}},
 	} {
 		if err := e.Out.Begin(other, false); task.CodeOf(err) != task.Conflict {
 			t.Errorf("%s: %v", name, err)
@@ -351,7 +388,40 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// No attempt begins when the money is spent.
+// What the files of an attempt do to its set-up is no outage, if the change that people made can
+// be set up.
+func TestSetUpThatFails(t *testing.T) {
+	t.Parallel()
+	worker := &hand{t: t, work: map[string]func(context.Context, project) error{"a": writes("total.py", right, "deps", "curl: (6) Could not resolve host: example.org\n")}}
+	e := newEvaluation(t, newSet(t, "a"), worker)
+	table, err := environment.BuiltIn().With([]byte(strings.Replace(plainPython, `run: "true"`, `run: "if [ -e deps ]; then cat deps; exit 6; fi"`, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Scorer.Setup.Table = table
+	attempt := byTask(run(t, e))["a"]
+	if attempt.Status != eval.Unresolved || attempt.Tries != 1 || !strings.Contains(attempt.Score.Note, "Could not resolve host") {
+		t.Errorf("it ended as %+v", attempt)
+	}
+}
+
+// A check that is made while the tests cannot run without the change decides nothing.
+func TestNoChangeHasToFail(t *testing.T) {
+	t.Parallel()
+	set := newSet(t, "hangs")
+	at := &set.Tasks[0]
+	at.TestPatch = strings.Replace(at.TestPatch, "+        same(self", "+        while total.add(1, 2) != 3: pass\n+        same(self", 1)
+	at.TestPatch = strings.Replace(at.TestPatch, "+6,9 @@", "+6,10 @@", 1)
+	at.TestPatch = strings.Replace(at.TestPatch, "+7,6 @@", "+7,7 @@", 1)
+	e := newEvaluation(t, set, &hand{t: t})
+	e.Scorer.Timeout = 20 * time.Second
+	check := run(t, e).Checks[0]
+	if check.Usable || !strings.Contains(check.Reason, "without any change: the tests exceeded the limit of time") {
+		t.Errorf("it is %+v", check)
+	}
+}
+
+// No attempt begins when the money is spent, and one that goes on is ended.
 func TestTheBudget(t *testing.T) {
 	t.Parallel()
 	worker := &hand{t: t, cost: llm.Unit, work: map[string]func(context.Context, project) error{"a": writes("total.py", right), "b": writes(), "c": writes()}}
@@ -359,6 +429,12 @@ func TestTheBudget(t *testing.T) {
 	e.Parallel, e.Budget = 1, 2*llm.Unit
 	results := run(t, e)
 	if len(results.Attempts) != 2 || !strings.Contains(results.Stopped, "budget of 2.00 is used up") {
+		t.Errorf("%d attempts; %s", len(results.Attempts), results.Stopped)
+	}
+	waits := func(ctx context.Context, _ project) error { <-ctx.Done(); return context.Cause(ctx) }
+	e = newEvaluation(t, e.Set, &hand{t: t, cost: llm.Unit, work: map[string]func(context.Context, project) error{"a": waits}})
+	e.Set.Tasks, e.Budget = e.Set.Tasks[:1], llm.Unit
+	if results := run(t, e); len(results.Attempts) != 0 || results.Stopped == "" {
 		t.Errorf("%d attempts; %s", len(results.Attempts), results.Stopped)
 	}
 }

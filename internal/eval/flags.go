@@ -23,6 +23,8 @@ const (
 	// FlagSetup: the environment was not set up as for the check. Set-up reaches package
 	// registries, which may have later versions of the project.
 	FlagSetup = "own set-up commands"
+	// FlagStatement: who wrote what the model is asked for knew the change.
+	FlagStatement = "asked after the work"
 	// FlagSkips: the work adds lines that skip tests.
 	FlagSkips = "skips tests"
 )

@@ -42,17 +42,17 @@ type Plan struct {
 	Models  map[string]string `json:"models"` // hash of the settings by name
 }
 
-// Claim makes the folder one of evaluations. It fails with Conflict if there is something in it
-// and it is none: names of files in it could be the person's own. Files of which others know that
-// they may be there are given.
-func (f Folder) Claim(others ...string) error {
+// Check makes the folder if there is none. It fails with Conflict if there is something in it that
+// no evaluation has made: names of files in it could be the person's own. Files are given that an
+// evaluation leaves there before its plan.
+func (f Folder) Check(others ...string) error {
 	if err := os.MkdirAll(string(f), 0o750); err != nil {
 		return task.Wrap(task.DataDir, err, "the folder for the results cannot be made")
 	}
 	var plan Plan
 	err := readJSON(f.plan(), &plan)
 	if err == nil && plan.Version == planVersion {
-		return f.removeDrafts()
+		return nil
 	}
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return task.Errorf(task.Conflict, "%s is no plan of an evaluation that can be read", f.plan()).WithHint("choose another folder with --out")
@@ -65,6 +65,14 @@ func (f Folder) Claim(others ...string) error {
 		if !slices.Contains(others, entry.Name()) && !strings.HasPrefix(entry.Name(), draftPrefix) {
 			return task.Errorf(task.Conflict, "%s is not empty, and no evaluation has made it", f).WithHint("choose another folder with --out")
 		}
+	}
+	return nil
+}
+
+// Mark makes the folder one of evaluations. It is to be called by one process at a time.
+func (f Folder) Mark() error {
+	if _, err := os.Lstat(f.plan()); err == nil {
+		return f.removeDrafts()
 	}
 	return writeJSON(f.plan(), Plan{Version: planVersion})
 }
@@ -90,7 +98,7 @@ func (f Folder) removeDrafts() error {
 // planVersion is that of the form of folders.
 const planVersion = 1
 
-// Begin takes a folder that was claimed for an evaluation. With models that it did not have
+// Begin takes a folder that was marked for an evaluation. With models that it did not have
 // before, they are added; Conflict says what else differs. Fresh forgets what was there.
 func (f Folder) Begin(plan Plan, fresh bool) error {
 	plan.Version = planVersion

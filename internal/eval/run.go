@@ -292,6 +292,9 @@ var errBudget = task.Errorf(task.OverBudget, "the budget of the evaluation is us
 // used counts too.
 func (e *Evaluation) try(ctx context.Context, one turn, before Attempt) (made Attempt, err error) {
 	made.Tries = before.Tries + 1
+	if one.task.AfterWork {
+		before.Flags = append(slices.Clone(before.Flags), FlagStatement)
+	}
 	defer func() { made.addUse(before) }()
 	from, remove, err := e.repository(ctx, one.task)
 	if err != nil {

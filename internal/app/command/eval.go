@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,6 +34,7 @@ type evalOptions struct {
 	history  int
 	repo     string
 	forge    string
+	out      string
 }
 
 // Eval is the command toryo eval.
@@ -58,7 +58,7 @@ func Eval(p site.Program) *cobra.Command {
 	f.StringArrayVar(&o.work.Models, "model", nil, "a `NAME` of llm_overrides, or PROVIDER:MODEL; may be given several times (default: the configured model)")
 	f.IntVar(&o.work.Attempts, "attempts", 1, "how many attempts each model makes at each task")
 	f.IntVar(&o.work.Parallel, "parallel", 1, "how many attempts are made at a time")
-	f.StringVar(&o.work.Out, "out", "", "`DIR` for the results; an evaluation that was interrupted goes on there (default eval-NAME)")
+	f.StringVar(&o.out, "out", "", "`DIR` for the results; an evaluation that was interrupted goes on there (default eval-NAME)")
 	f.BoolVar(&o.work.Fresh, "fresh", false, "forget the results that are in the folder")
 	f.BoolVar(&o.work.OnlyCheck, "check", false, "only check the tasks: the right change must pass, no change must not")
 	f.StringArrayVar(&o.only, "only", nil, "only the task with this `ID`; may be given several times")
@@ -110,15 +110,21 @@ func (o *evalOptions) run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	if o.out == "" {
+		if o.out, err = o.defaultOut(args); err != nil {
+			return err
+		}
+	}
+	if o.work.Out, err = evaluation.Open(o.out); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.work.Out.Close()) }()
 	set, err := o.set(ctx, c, args)
 	if err != nil {
 		return err
 	}
 	if set, err = eval.Choose(set, o.only, o.leaveOut); err != nil {
 		return err
-	}
-	if o.work.Out == "" {
-		o.work.Out = "eval-" + strings.TrimSuffix(eval.FileName(set.Name), filepath.Ext(set.Name))
 	}
 	traces, err := site.StartTelemetry(o.Program, c, "eval")
 	if err != nil {
@@ -130,12 +136,12 @@ func (o *evalOptions) run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	out := eval.Folder(o.work.Out)
+	out := eval.Folder(o.out)
 	if !o.work.OnlyCheck {
 		if err := report.Write(out, results); err != nil {
 			return err
 		}
-		fmt.Fprintf(o.Stderr, "the results are in %s; %s is a page with plots\n", out, filepath.Join(o.work.Out, report.PageFile))
+		fmt.Fprintf(o.Stderr, "the results are in %s; %s is a page with plots\n", out, filepath.Join(o.out, report.PageFile))
 	}
 	return errors.Join(report.Print(o.Stdout, results), ended(results))
 }
@@ -156,16 +162,12 @@ func (o *evalOptions) comparison(args []string) error {
 	var read [2]eval.Results
 	var models [2]string
 	for i, arg := range args {
-		folder, model, _ := strings.Cut(arg, "@")
-		results, err := eval.Folder(folder).Results()
+		results, model, err := resultsOf(arg)
 		if err != nil {
 			return err
 		}
-		if model == "" {
-			if len(results.Models) != 1 {
-				return task.Errorf(task.Usage, "%s has results of several models: %s", folder, strings.Join(results.Models, ", ")).WithHint("name one, as %s@%s", folder, results.Models[0])
-			}
-			model = results.Models[0]
+		if results.Play != "" {
+			fmt.Fprintf(o.Stdout, "note: in %s a script has played the model (%s)\n", arg, results.Play)
 		}
 		read[i], models[i] = results, model
 	}
@@ -178,7 +180,36 @@ func (o *evalOptions) comparison(args []string) error {
 	}
 	fmt.Fprintln(o.Stdout, compared.Sentence())
 	fmt.Fprintf(o.Stdout, "only %s: %d tasks; only %s: %d tasks\n", compared.A, compared.OnlyA, compared.B, compared.OnlyB)
+	if compared.Differing > 0 {
+		fmt.Fprintf(o.Stdout, "note: %d tasks were scored in different environments or with different tests\n", compared.Differing)
+	}
 	return nil
+}
+
+// resultsOf are the results that DIR or DIR@MODEL names, and the model. A folder may have an @ in
+// its name, and so may a model.
+func resultsOf(arg string) (eval.Results, string, error) {
+	results, err := eval.Folder(arg).Results()
+	folder, model := arg, ""
+	for at := len(arg) - 1; err != nil && at > 0; at-- {
+		if arg[at] != '@' {
+			continue
+		}
+		if read, other := eval.Folder(arg[:at]).Results(); other == nil {
+			results, err, folder, model = read, nil, arg[:at], arg[at+1:]
+		}
+	}
+	switch {
+	case err != nil:
+		return eval.Results{}, "", err
+	case model == "" && len(results.Models) == 1:
+		return results, results.Models[0], nil
+	case model == "":
+		return eval.Results{}, "", task.Errorf(task.Usage, "%s has results of several models: %s", folder, strings.Join(results.Models, ", ")).WithHint("name one, as %s@%s", folder, results.Models[0])
+	case !slices.Contains(results.Models, model):
+		return eval.Results{}, "", task.Errorf(task.NotFound, "%s has no results of the model %s, but of %s", folder, model, strings.Join(results.Models, ", "))
+	}
+	return results, model, nil
 }
 
 // set is the set of tasks: the one that is named, or the pull requests that were merged.
@@ -186,12 +217,7 @@ func (o *evalOptions) set(ctx context.Context, c config.Config, args []string) (
 	if o.history == 0 {
 		return taskset.Load(args[0], o.load)
 	}
-	folder, err := os.MkdirTemp("", "toryo-eval-")
-	if err != nil {
-		return taskset.Set{}, task.Wrap(task.DataDir, err, "no folder for the history can be made")
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	from := history.Options{Repository: o.repo, Most: o.history, Dir: folder, Skipped: func(what, why string) {
+	from := history.Options{Repository: o.repo, Most: o.history, Skipped: func(what, why string) {
 		_, _ = fmt.Fprintf(o.Stderr, "skipped: %s: %s\n", cli.OneLine(what), why) // progress is a courtesy
 	}}
 	if o.forge != "" {
@@ -199,7 +225,28 @@ func (o *evalOptions) set(ctx context.Context, c config.Config, args []string) (
 			return taskset.Set{}, err
 		}
 	}
-	return history.Tasks(ctx, from)
+	set, kept, err := o.work.Out.History(ctx, from, o.work.Fresh)
+	if kept && err == nil {
+		_, _ = fmt.Fprintf(o.Stderr, "the %d tasks are those of the first call; --fresh reads the history again\n", len(set.Tasks)) // the same
+	}
+	return set, err
+}
+
+// defaultOut is the folder of the results by the name of the set.
+func (o *evalOptions) defaultOut(args []string) (string, error) {
+	of := o.repo
+	if o.history == 0 {
+		of = args[0]
+	}
+	of, err := filepath.Abs(of)
+	if err != nil {
+		return "", task.Wrap(task.Usage, err, "there is no such folder")
+	}
+	name := eval.FileName(strings.TrimSuffix(filepath.Base(of), filepath.Ext(of)))
+	if o.history > 0 {
+		name = "history-" + name
+	}
+	return "eval-" + name, nil
 }
 
 // check refuses flags that make no sense.

@@ -43,7 +43,7 @@ type Options struct {
 	Budget      float64
 	Within      time.Duration
 	TestTimeout time.Duration
-	Out         string
+	Out         *Folder
 	Fresh       bool
 	OnlyCheck   bool
 }
@@ -51,24 +51,77 @@ type Options struct {
 // The names in the folder of the results.
 const (
 	lockFile       = "lock"
+	tasksFile      = "tasks.jsonl" // of a history
 	journalsFolder = "journals"
-	workFolder     = "work"
+	workPrefix     = "toryo-work-"
 )
+
+// Folder is the folder of the results, which no other process uses.
+type Folder struct {
+	path string
+	lock *flock.Flock
+}
+
+// Open makes the folder of the results and keeps other processes out of it. It fails with
+// Conflict if the folder has other things in it.
+func Open(path string) (*Folder, error) {
+	out, err := filepath.Abs(path)
+	if err != nil {
+		return nil, task.Wrap(task.DataDir, err, "the folder for the results cannot be made")
+	}
+	if err := eval.Folder(out).Check(lockFile); err != nil {
+		return nil, err
+	}
+	lock := flock.New(filepath.Join(out, lockFile), flock.SetPermissions(0o600))
+	locked, err := lock.TryLock()
+	if err != nil {
+		return nil, task.Wrap(task.DataDir, err, "the folder for the results cannot be used")
+	}
+	if !locked {
+		return nil, task.Errorf(task.Conflict, "another evaluation goes on in %s", out).WithHint("wait for it, or choose another folder with --out")
+	}
+	if err := eval.Folder(out).Mark(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return &Folder{path: out, lock: lock}, nil
+}
+
+// Close lets others use the folder.
+func (f *Folder) Close() error { return f.lock.Close() }
+
+// Work makes a folder for files that go again, and removes those of processes that were killed.
+func (f *Folder) Work() (string, error) {
+	entries, err := os.ReadDir(f.path)
+	if err != nil {
+		return "", task.Wrap(task.DataDir, err, "the folder for the results cannot be read")
+	}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), workPrefix) && entry.IsDir() {
+			if err := workdir.Remove(filepath.Join(f.path, entry.Name())); err != nil {
+				return "", task.Wrap(task.DataDir, err, "the work of an earlier evaluation cannot be removed")
+			}
+		}
+	}
+	work, err := os.MkdirTemp(f.path, workPrefix)
+	if err != nil {
+		return "", task.Wrap(task.DataDir, err, "no folder for the work can be made")
+	}
+	return work, nil
+}
 
 // Run evaluates. It returns what there is, also when the budget has ended it.
 func Run(ctx context.Context, o Options) (results eval.Results, err error) {
-	out, unlock, err := take(o.Out)
-	if err != nil {
-		return eval.Results{}, err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
 	models, err := o.models()
 	if err != nil {
 		return eval.Results{}, err
 	}
-	folder := eval.Folder(out)
+	plan, err := o.plan(models)
+	if err != nil {
+		return eval.Results{}, err
+	}
+	folder := eval.Folder(o.Out.path)
 	if !o.OnlyCheck { // which makes no attempts that could be mixed with others
-		if err := folder.Begin(o.plan(models), o.Fresh); err != nil {
+		if err := folder.Begin(plan, o.Fresh); err != nil {
 			return eval.Results{}, err
 		}
 	}
@@ -77,12 +130,16 @@ func Run(ctx context.Context, o Options) (results eval.Results, err error) {
 	if err != nil {
 		return eval.Results{}, err
 	}
-	work := filepath.Join(out, workFolder)
-	if err := errors.Join(workdir.Remove(work), os.MkdirAll(work, 0o700)); err != nil { // nobody else uses it
-		return eval.Results{}, task.Wrap(task.DataDir, err, "the folder for the work cannot be used")
+	work, err := o.Out.Work()
+	if err != nil {
+		return eval.Results{}, err
 	}
 	defer func() { _ = workdir.Remove(work) }() // or the next time
 	scorer, err := o.scorer(engine, work)
+	if err != nil {
+		return eval.Results{}, err
+	}
+	settings, err := o.settings()
 	if err != nil {
 		return eval.Results{}, err
 	}
@@ -93,32 +150,14 @@ func Run(ctx context.Context, o Options) (results eval.Results, err error) {
 	}
 	run := &eval.Evaluation{
 		Set: o.Set, Models: names, Attempts: o.Attempts, Parallel: o.Parallel, Budget: llm.MoneyOf(o.Budget), Within: o.Within,
-		Out: folder, Cache: o.Config.DataDir, Dir: work, Scorer: scorer, OnlyCheck: o.OnlyCheck, Now: o.Program.Now,
-		Worker:   Worker{Program: o.Program, Configs: configs, Engine: engine, Journals: filepath.Join(out, journalsFolder), Play: o.Play, Log: o.Log},
+		Out: folder, Cache: o.Config.DataDir, Dir: work, Scorer: scorer, OnlyCheck: o.OnlyCheck, Recheck: o.OnlyCheck || o.Fresh, Now: o.Program.Now,
+		Settings: settings, Redact: o.Config.Redactor().String,
+		Worker:   Worker{Program: o.Program, Configs: configs, Engine: engine, Journals: filepath.Join(o.Out.path, journalsFolder), Play: o.Play, Log: o.Log},
 		Progress: func(line string) { _, _ = fmt.Fprintln(o.Program.Stderr, line) }, // progress is a courtesy
 	}
 	results, err = run.Run(ctx)
 	results.Play = o.Play
 	return results, err
-}
-
-// take makes the folder of the results and keeps other processes out of it.
-func take(path string) (out string, unlock func() error, err error) {
-	if out, err = filepath.Abs(path); err == nil {
-		err = os.MkdirAll(out, 0o750)
-	}
-	if err != nil {
-		return "", nil, task.Wrap(task.DataDir, err, "the folder for the results cannot be made")
-	}
-	lock := flock.New(filepath.Join(out, lockFile), flock.SetPermissions(0o600))
-	locked, err := lock.TryLock()
-	if err != nil {
-		return "", nil, task.Wrap(task.DataDir, err, "the folder for the results cannot be used")
-	}
-	if !locked {
-		return "", nil, task.Errorf(task.Conflict, "another evaluation goes on in %s", out).WithHint("wait for it, or choose another folder with --out")
-	}
-	return out, lock.Close, nil
 }
 
 // named is a model by its name, and the configuration with it.
@@ -139,6 +178,9 @@ func (o Options) models() ([]named, error) {
 	if len(o.Models) == 0 {
 		llm := o.Config.ModelFor()
 		name := strings.Trim(llm.Provider+":"+llm.Model, ":")
+		if name == "" { // which is an error, unless the tasks are only checked
+			name = "none"
+		}
 		return o.checked([]named{{name, o.Config}})
 	}
 	var models []named
@@ -182,34 +224,103 @@ func (o Options) checked(models []named) ([]named, error) {
 		if _, err := site.Connect(model.config.ModelFor()); err != nil {
 			return nil, err
 		}
-		if o.Budget > 0 && model.config.ModelFor().Prices == (config.Prices{}) {
-			return nil, task.Errorf(task.BadConfig, "the budget cannot be kept: there are no prices of the model %s", model.name).WithHint("set llm.prices")
+		if o.Budget <= 0 {
+			continue
+		}
+		for _, name := range append(phases(), config.SummaryModel) {
+			if model.config.ModelFor(name).Prices == (config.Prices{}) {
+				return nil, task.Errorf(task.BadConfig, "the budget cannot be kept: there are no prices of the model %s for %s", model.name, name).WithHint("set llm.prices, or prices in llm_overrides.%s", name)
+			}
 		}
 	}
 	return models, nil
 }
 
-// plan is what the attempts in a folder have in common.
-func (o Options) plan(models []named) eval.Plan {
-	plan := eval.Plan{Set: o.Set.Name, SetHash: o.Set.Hash, Play: o.Play, Models: map[string]string{}}
-	for _, model := range models {
-		c := model.config
-		c.LLM.APIKey, c.LLM.APIKeyFile = "", "" // another key is the same model
-		settings, err := json.Marshal([]any{c.LLM, c.LLMOverrides, c.Roles, c.Sandbox, c.CommandExecutor, c.Budget, c.ContextStorage, c.PromptsDir, c.Language, o.TestTimeout, o.Within})
-		if err != nil { // plain values always can be encoded
-			settings = []byte(model.name)
-		}
-		sum := sha256.Sum256(settings)
-		plan.Models[model.name] = hex.EncodeToString(sum[:])
+func phases() []string {
+	names := make([]string, len(task.Phases))
+	for i, phase := range task.Phases {
+		names[i] = string(phase)
 	}
-	return plan
+	return names
 }
 
-// engine is the sandbox engine. Sets come from others, so that a weak one is not enough.
+// hash identifies values that can be encoded as JSON.
+func hash(values ...any) (string, error) {
+	data, err := json.Marshal(values)
+	if err != nil {
+		return "", task.Wrap(task.Internal, err, "the settings cannot be encoded")
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// settings identifies what scores depend on besides the task and the engine.
+func (o Options) settings() (string, error) {
+	return hash(site.Version(), o.Config.Sandbox, o.Config.CommandExecutor)
+}
+
+// plan is what the attempts in a folder have in common.
+func (o Options) plan(models []named) (eval.Plan, error) {
+	plan := eval.Plan{Set: o.Set.Name, SetHash: o.Set.Hash, Play: o.Play, Models: map[string]string{}}
+	for _, model := range models {
+		c := confined(model.config)
+		c.LLM.APIKey, c.LLM.APIKeyFile = "", "" // another key is the same model
+		overrides := map[string]config.ModelOverride{}
+		for name, override := range c.LLMOverrides {
+			override.APIKey, override.APIKeyFile = "", ""
+			overrides[name] = override
+		}
+		prompts, err := promptsOf(c)
+		if err != nil {
+			return eval.Plan{}, err
+		}
+		plan.Models[model.name], err = hash(c.LLM, overrides, c.Sandbox, c.CommandExecutor, c.Budget, c.ContextStorage, c.CommentDetection, prompts, c.Language, o.TestTimeout, o.Within, site.Version())
+		if err != nil {
+			return eval.Plan{}, err
+		}
+	}
+	return plan, nil
+}
+
+// The limits of files with prompts.
+const (
+	mostPrompts = 1000
+	maxPrompt   = 1 << 20
+)
+
+// promptsOf are the files that replace built-in prompts, by name.
+func promptsOf(c config.Config) (map[string]string, error) {
+	if c.PromptsDir == "" {
+		return nil, nil //nolint:nilnil // that there are none is no error
+	}
+	entries, err := os.ReadDir(c.PromptsDir)
+	if err != nil {
+		return nil, task.Wrap(task.BadConfig, err, "the prompts cannot be read").WithHint("check prompts_dir")
+	}
+	prompts := map[string]string{}
+	for _, entry := range entries {
+		info, err := os.Stat(filepath.Join(c.PromptsDir, entry.Name()))
+		if err != nil || !info.Mode().IsRegular() || info.Size() > maxPrompt || len(prompts) >= mostPrompts {
+			continue // it is no prompt
+		}
+		data, err := os.ReadFile(filepath.Join(c.PromptsDir, entry.Name()))
+		if err != nil {
+			return nil, task.Wrap(task.BadConfig, err, "a prompt cannot be read").WithHint("check prompts_dir")
+		}
+		prompts[entry.Name()] = string(data)
+	}
+	return prompts, nil
+}
+
+// engine is the sandbox engine. Sets come from others, so that a weak one is not enough: it
+// shows files and processes of this machine.
 func (o Options) engine(ctx context.Context) (sandbox.Engine, error) {
-	engine, _, err := site.EnginesOf(o.Config, o.Log).Choose(ctx, o.Config.Sandbox.Kind)
+	engine, warning, err := site.EnginesOf(o.Config, o.Log).Choose(ctx, o.Config.Sandbox.Kind)
 	if err != nil {
 		return nil, err
+	}
+	if warning != "" {
+		return nil, task.Errorf(task.NotReady, "the sandbox %s is too weak for tasks of others", engine.Name()).WithHint("use bubblewrap or Docker")
 	}
 	if err := ReapOld(ctx, engine, o.Program.Now()); err != nil {
 		o.Log.WarnContext(ctx, "failed to remove the sandboxes of an earlier evaluation", "error", err)

@@ -3,9 +3,9 @@
 package history
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/eval"
 	"github.com/toryo-dev/toryo/internal/eval/source"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -25,11 +26,19 @@ type Options struct {
 	Repository string // a clone on this machine
 	Most       int    // how many tasks
 	Dir        string // for folders that go again
-	// Text is what was asked for by a pull request, from the forge: the issue that it closes, or
-	// its own text. Nil means that the messages of the commits are all there is.
-	Text func(ctx context.Context, number int64) (string, error)
+	// Text is what was asked for by a pull request, from the forge. Nil means that the messages
+	// of the commits are all there is.
+	Text func(ctx context.Context, number int64) (Asked, error)
 	// Skipped is told of pull requests that make no task; may be nil.
 	Skipped func(what, why string)
+}
+
+// Asked is what was asked for.
+type Asked struct {
+	Text string
+	// AfterWork says that it is the text of the pull request and not that of an issue: who
+	// wrote it knew the change.
+	AfterWork bool
 }
 
 // looked is how many commits are looked at for each task that is wanted.
@@ -49,7 +58,7 @@ func Tasks(ctx context.Context, o Options) (taskset.Set, error) {
 	if err != nil {
 		return taskset.Set{}, err
 	}
-	name := filepath.Base(strings.TrimSuffix(strings.TrimSuffix(dir, string(filepath.Separator)+".git"), ".git"))
+	name := nameOf(dir)
 	set := taskset.Set{Name: "history of " + name}
 	for _, commit := range commits {
 		if len(set.Tasks) >= o.Most {
@@ -74,12 +83,43 @@ func Tasks(ctx context.Context, o Options) (taskset.Set, error) {
 	if len(set.Tasks) == 0 {
 		return taskset.Set{}, task.Errorf(task.NotFound, "none of the last %d commits merges a pull request with tests and something else", len(commits))
 	}
-	sum := sha256.New()
-	for _, one := range set.Tasks {
-		sum.Write([]byte(one.Hash()))
-	}
-	set.Hash = hex.EncodeToString(sum.Sum(nil))
 	return set, set.Check()
+}
+
+// Save writes the tasks to a file. The history and the texts of a forge change, so that an
+// evaluation that goes on needs them as they were.
+func Save(file string, set taskset.Set) error {
+	var rows bytes.Buffer
+	encoder := json.NewEncoder(&rows)
+	encoder.SetEscapeHTML(false)
+	for _, one := range set.Tasks {
+		if err := encoder.Encode(one); err != nil {
+			return task.Wrap(task.Internal, err, "the tasks cannot be written")
+		}
+	}
+	return eval.WriteFile(file, rows.Bytes())
+}
+
+// Load reads tasks that were saved. Their repository is the one that is named now.
+func Load(ctx context.Context, file, repository string) (taskset.Set, error) {
+	_, dir, err := source.Head(ctx, repository)
+	if err != nil {
+		return taskset.Set{}, err
+	}
+	set, err := taskset.Load(file, taskset.Options{})
+	if err != nil {
+		return taskset.Set{}, err
+	}
+	set.Name = "history of " + nameOf(dir)
+	for i := range set.Tasks {
+		set.Tasks[i].Repository, set.Tasks[i].Missing = dir, ""
+	}
+	return set, nil
+}
+
+// nameOf is the name of a repository, by git's directory.
+func nameOf(dir string) string {
+	return filepath.Base(strings.TrimSuffix(strings.TrimSuffix(dir, string(filepath.Separator)+".git"), ".git"))
 }
 
 func (o Options) skip(commit source.Commit, why string) {
@@ -138,20 +178,20 @@ func (o Options) task(ctx context.Context, from *source.Repository, commit sourc
 	case patch == "":
 		return made, "it changes nothing but tests", nil
 	}
-	statement := statementOf(commit.Message)
+	statement := Asked{statementOf(commit.Message), true}
 	if o.Text != nil && number > 0 {
 		asked, err := o.Text(ctx, number)
 		if err != nil && task.CodeOf(err) != task.NotFound {
 			return made, "", fmt.Errorf("read what pull request %d was for: %w", number, err)
 		}
-		if strings.TrimSpace(asked) != "" {
+		if strings.TrimSpace(asked.Text) != "" {
 			statement = asked
 		}
 	}
-	if strings.TrimSpace(statement) == "" {
+	if strings.TrimSpace(statement.Text) == "" {
 		return made, "nothing says what it was for", nil
 	}
-	return taskset.Task{Base: base, Patch: patch, TestPatch: tests, Statement: statement}, "", nil
+	return taskset.Task{Base: base, Patch: patch, TestPatch: tests, Statement: statement.Text, AfterWork: statement.AfterWork}, "", nil
 }
 
 // statementOf is the message of a commit without the line that a forge writes about the merge.

@@ -20,6 +20,7 @@ type Comparison struct {
 	OnlyA, OnlyB int     // tasks on which one is better
 	P            float64 // how likely such a difference, or a larger one, is by chance
 	Test         string  // how P was found
+	Differing    int     // tasks that were scored in different environments, or with different tests
 }
 
 // significant is the level below which a difference counts as real.
@@ -34,6 +35,7 @@ func Compare(a, b eval.Results, modelA, modelB string) (Comparison, error) {
 	ratesA, ratesB := Rates(a, modelA), Rates(b, modelB)
 	var differences []float64
 	made := Comparison{A: modelA, B: modelB}
+	basisA, basisB := bases(a, modelA), bases(b, modelB)
 	single := true // each is 0 or 1
 	for _, id := range a.Tasks {
 		rateA, inA := ratesA[id]
@@ -43,6 +45,9 @@ func Compare(a, b eval.Results, modelA, modelB string) (Comparison, error) {
 		}
 		made.RateA, made.RateB = made.RateA+rateA, made.RateB+rateB
 		differences = append(differences, rateB-rateA)
+		if basisA[id] != basisB[id] {
+			made.Differing++
+		}
 		single = single && math.Abs(rateA-0.5) == 0.5 && math.Abs(rateB-0.5) == 0.5
 		switch {
 		case rateB > rateA:
@@ -64,6 +69,17 @@ func Compare(a, b eval.Results, modelA, modelB string) (Comparison, error) {
 		made.P, made.Test = permutation(differences), "permutation test of the tasks' means"
 	}
 	return made, nil
+}
+
+// bases are what the attempts of a model were held against, by task.
+func bases(results eval.Results, model string) map[string]string {
+	all := map[string]string{}
+	for _, attempt := range results.Attempts {
+		if attempt.Model == model && attempt.Status != eval.Failed {
+			all[attempt.Task] = attempt.Basis
+		}
+	}
+	return all
 }
 
 // Real reports whether the difference is more than chance explains.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -203,6 +204,7 @@ type row struct {
 	PassToPass  names           `json:"PASS_TO_PASS"`
 	TestCommand string          `json:"test_cmd"`
 	Environment json.RawMessage `json:"environment"`
+	AfterWork   bool            `json:"after_work"`
 }
 
 // names is a list of tests, or, as in the public set, a text that is one as JSON.
@@ -232,7 +234,7 @@ func (p places) row(data []byte, number int) (Task, error) {
 		return Task{}, task.Wrap(task.Invalid, err, fmt.Sprintf("row %d of the set cannot be read", number))
 	}
 	made := Task{ID: r.ID, Repo: r.Repo, Base: r.Base, Patch: r.Patch, TestPatch: r.TestPatch, Statement: r.Statement,
-		FailToPass: r.FailToPass, PassToPass: r.PassToPass, TestCommand: r.TestCommand, Environment: compact(r.Environment)}
+		FailToPass: r.FailToPass, PassToPass: r.PassToPass, TestCommand: r.TestCommand, Environment: compact(r.Environment), AfterWork: r.AfterWork}
 	if err := made.check(); err != nil {
 		return Task{}, err
 	}
@@ -252,7 +254,16 @@ func compact(data json.RawMessage) json.RawMessage {
 // find is the repository of a row on this machine, or why there is none. A set names folders
 // of its own only: others than those in its folder could be anything on this machine.
 func (p places) find(r row) (path, missing string) {
-	for _, place := range p.places(r) {
+	for _, place := range p.own(r) {
+		if !isRepository(place) {
+			continue
+		}
+		if isInside(p.folder, place) {
+			return place, ""
+		}
+		return "", "the repository " + clip(r.Repo) + " of the set has links or alternates that lead elsewhere; name a folder with clones by --repositories"
+	}
+	for _, place := range p.clones(r) {
 		if isRepository(place) {
 			return place, ""
 		}
@@ -264,8 +275,8 @@ func (p places) find(r row) (path, missing string) {
 	return "", "the repository " + clip(r.Repo) + " is not on this machine; " + where + ", as " + strings.ReplaceAll(clip(r.Repo), "/", "__")
 }
 
-// places are where the repository of a row may be.
-func (p places) places(r row) (all []string) {
+// own are the places in the folder of the set where the repository of a row may be.
+func (p places) own(r row) (all []string) {
 	for _, named := range []string{r.RepoPath, r.Repo} {
 		if address, err := url.Parse(named); err == nil && address.Scheme == "file" {
 			named = strings.TrimPrefix(address.Opaque+address.Path, "/")
@@ -274,13 +285,51 @@ func (p places) places(r row) (all []string) {
 			all = append(all, filepath.Join(p.folder, named))
 		}
 	}
+	return all
+}
+
+// clones are the places in the folder that the person has named. What links say there is the
+// person's own will.
+func (p places) clones(r row) (all []string) {
 	if p.repositories == "" || !filepath.IsLocal(r.Repo) {
-		return all
+		return nil
 	}
 	for _, name := range []string{r.Repo, strings.ReplaceAll(r.Repo, "/", "__")} {
 		all = append(all, filepath.Join(p.repositories, name), filepath.Join(p.repositories, name+".git"))
 	}
 	return all
+}
+
+// isInside reports whether all objects of a repository are in the folder of the set. Links and
+// alternates could make private repositories of this machine a part of a task.
+func isInside(set, repository string) bool {
+	relative, err := filepath.Rel(set, repository)
+	if err != nil {
+		return false
+	}
+	at := set
+	for part := range strings.SplitSeq(relative, string(filepath.Separator)) {
+		at = filepath.Join(at, part)
+		if info, err := os.Lstat(at); err != nil || !info.IsDir() {
+			return false
+		}
+	}
+	if info, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+		if at = filepath.Join(at, ".git"); !info.IsDir() {
+			return false
+		}
+	}
+	objects := filepath.Join(at, "objects")
+	if _, err := os.Lstat(filepath.Join(objects, "info", "alternates")); !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	plain := func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && !entry.Type().IsRegular() {
+			err = errors.New("it is a link")
+		}
+		return err
+	}
+	return filepath.WalkDir(objects, plain) == nil
 }
 
 // isRepository reports whether a folder has git's files in it or in .git.

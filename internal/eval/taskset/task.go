@@ -31,6 +31,9 @@ type Task struct {
 	// the task.
 	Environment json.RawMessage `json:"environment,omitempty"`
 
+	// AfterWork says that whoever wrote the statement knew the change.
+	AfterWork bool `json:"after_work,omitempty"`
+
 	// Repository is the repository on this machine, and Missing says why there is none.
 	Repository string `json:"-"`
 	Missing    string `json:"-"`
