@@ -75,7 +75,7 @@ func TestTasks(t *testing.T) {
 		t.Fatalf("%d tasks; skipped: %q", len(set.Tasks), skipped)
 	}
 	ten, seven := set.Tasks[0], set.Tasks[1]
-	if ten.Base != before || ten.Statement != "Be quicker\n\nMuch quicker." || !strings.HasPrefix(ten.ID, "app-10-") || ten.Missing != "" || ten.Repository == "" {
+	if ten.Base != before || ten.Statement != "Be quicker\n\nMuch quicker." || !strings.HasPrefix(ten.ID, "app-10-") || ten.Missing != "" || ten.Repository == "" || !ten.AfterWork {
 		t.Errorf("ten: %+v", ten)
 	}
 	if seven.Base != base || seven.Statement != "Give the answer\n\nIt is 42." || !strings.HasPrefix(seven.ID, "app-7-") {
@@ -86,14 +86,28 @@ func TestTasks(t *testing.T) {
 	}
 
 	options.Dir, options.Most = t.TempDir(), 1
-	options.Text = func(_ context.Context, number int64) (string, error) {
+	options.Text = func(_ context.Context, number int64) (history.Asked, error) {
 		if number != 10 {
 			t.Errorf("asked for %d", number)
 		}
-		return "The issue itself", nil
+		return history.Asked{Text: "The issue itself"}, nil
 	}
-	if set, err = history.Tasks(t.Context(), options); err != nil || len(set.Tasks) != 1 || set.Tasks[0].Statement != "The issue itself" {
+	if set, err = history.Tasks(t.Context(), options); err != nil || len(set.Tasks) != 1 || set.Tasks[0].Statement != "The issue itself" || set.Tasks[0].AfterWork {
 		t.Errorf("with the forge: %+v, %v", set.Tasks, err)
+	}
+	// What was saved is the same when more was merged.
+	file := filepath.Join(t.TempDir(), "tasks.jsonl")
+	if err := history.Save(file, set); err != nil {
+		t.Fatal(err)
+	}
+	first, err := history.Load(t.Context(), file, r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.commit("Be slower (#11)", "app.go", "package app\n\nconst Answer = 45\n", "app_test.go", "package app\n\n// eleven\n")
+	again, err := history.Load(t.Context(), file, r.dir)
+	if err != nil || again.Hash != first.Hash || len(again.Tasks) != 1 || again.Tasks[0].Hash() != set.Tasks[0].Hash() || again.Tasks[0].Repository != set.Tasks[0].Repository || again.Tasks[0].Missing != "" {
+		t.Errorf("read again it is %+v, %v", again, err)
 	}
 	options.Repository = t.TempDir()
 	if _, err = history.Tasks(t.Context(), options); task.CodeOf(err) != task.NotFound {

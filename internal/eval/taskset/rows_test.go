@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -104,6 +105,39 @@ func TestWhereRepositoriesAre(t *testing.T) {
 		}
 		if made := set.Tasks[0]; (made.Repository != "") != one.found || (made.Missing == "") != one.found || !one.found && !strings.Contains(made.Missing, "--repositories") {
 			t.Errorf("%s: %q, %q", name, made.Repository, made.Missing)
+		}
+	}
+}
+
+// A repository of a set whose objects are elsewhere could be any of this machine.
+func TestLinksInSets(t *testing.T) {
+	t.Parallel()
+	private := t.TempDir()
+	bare(t, private)
+	for name, make := range map[string]func(at string) error{
+		"the folder":  func(at string) error { return os.Symlink(private, at) },
+		"its objects": func(at string) error { return errors.Join(os.Mkdir(at, 0o750), os.Symlink(filepath.Join(private, "objects"), filepath.Join(at, "objects"))) },
+		"its .git": func(at string) error {
+			return errors.Join(os.Mkdir(at, 0o750), os.Symlink(private, filepath.Join(at, ".git")))
+		},
+		"a pack": func(at string) error {
+			return errors.Join(os.MkdirAll(filepath.Join(at, "objects", "pack"), 0o750), os.Symlink(filepath.Join(private, "x.pack"), filepath.Join(at, "objects", "pack", "x.pack")))
+		},
+		"alternates": func(at string) error {
+			info := filepath.Join(at, "objects", "info")
+			return errors.Join(os.MkdirAll(info, 0o750), os.WriteFile(filepath.Join(info, "alternates"), []byte(private+"/objects\n"), 0o600))
+		},
+	} {
+		file := write(t, "set.jsonl", row(t, map[string]any{"repo": "app"})+"\n")
+		if err := make(filepath.Join(filepath.Dir(file), "app")); err != nil {
+			t.Fatal(err)
+		}
+		set, err := taskset.Load(file, taskset.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if one := set.Tasks[0]; one.Repository != "" || !strings.Contains(one.Missing, "lead elsewhere") {
+			t.Errorf("%s: %q, %q", name, one.Repository, one.Missing)
 		}
 	}
 }
