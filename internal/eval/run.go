@@ -193,6 +193,8 @@ func (e *Evaluation) take(ctx context.Context, one turn, of int) (*Attempt, erro
 	}
 	made, err := e.attempt(ctx, one)
 	if errors.Is(err, errBudget) {
+		e.say("%s by %s, attempt %d, was ended: %v", one.task.ID, one.model, one.number, err)
+		e.mayBegin()    // which it may not
 		return nil, nil //nolint:nilnil // how it would have ended is not known
 	}
 	if err != nil {
@@ -265,7 +267,7 @@ func (e *Evaluation) count(one turn, made Attempt, of int) {
 func (e *Evaluation) attempt(ctx context.Context, one turn) (Attempt, error) {
 	before := one.before
 	made, err := e.try(ctx, one, before)
-	if err != nil && isPassing(err) && ctx.Err() == nil {
+	if err != nil && isPassing(err) && ctx.Err() == nil && !errors.Is(err, errBudget) {
 		e.say("%s by %s, attempt %d, is tried again: %v", one.task.ID, one.model, one.number, err)
 		made, err = e.try(ctx, one, made)
 	}

@@ -60,12 +60,12 @@ type Environment struct {
 // Expected are the tests that have to pass, and how they are run: the environment as it was
 // set up for the base.
 type Expected struct {
-	FailToPass []string            `json:"fail_to_pass"`
-	PassToPass []string            `json:"pass_to_pass,omitempty"`
+	FailToPass []string `json:"fail_to_pass"`
+	PassToPass []string `json:"pass_to_pass,omitempty"`
 	// Allowed are files that say how tests are run and that the change of people needs too:
 	// they are scored as the work has them.
 	Allowed []string            `json:"allowed,omitempty"`
-	Receipt    environment.Receipt `json:"receipt"`
+	Receipt environment.Receipt `json:"receipt"`
 }
 
 // subject is a commit that is scored.

@@ -78,9 +78,9 @@ func TestPlans(t *testing.T) {
 	}
 	first := hash(func(*config.Config) {})
 	for name, change := range map[string]func(*config.Config){
-		"key":      func(c *config.Config) { c.LLM.APIKey, c.LLM.APIKeyFile = "x", "y" },
+		"key":        func(c *config.Config) { c.LLM.APIKey, c.LLM.APIKeyFile = "x", "y" },
 		"MCP server": func(c *config.Config) { c.MCPServers = map[string]config.MCPServer{"x": {URL: "http://127.0.0.1:1"}} },
-		"network":  func(c *config.Config) { c.Sandbox.Network.Execution = "open" }, // it is never used
+		"network":    func(c *config.Config) { c.Sandbox.Network.Execution = "open" }, // it is never used
 	} {
 		if hash(change) != first {
 			t.Errorf("another %s is another evaluation", name)

@@ -53,7 +53,9 @@ func Asked(c config.Config, name string) (func(context.Context, int64) (history.
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, number int64) (history.Asked, error) { return asked(ctx, opened, repository, number) }, nil
+	return func(ctx context.Context, number int64) (history.Asked, error) {
+		return asked(ctx, opened, repository, number)
+	}, nil
 }
 
 // asked is the text of the issue that a pull request closes, or its own if it closes none.

@@ -74,8 +74,14 @@ func TestEval(t *testing.T) {
 	t.Parallel()
 	needBubblewrap(t)
 	set, data := evalSet(t, "Sum", "Total"), t.TempDir()
+	// Tools of the host are not for tasks of others.
+	config, started := filepath.Join(data, "toryo.yaml"), filepath.Join(data, "started")
+	server := "mcp_servers:\n  host:\n    command: [touch, " + started + "]\n    in_sandbox: false\nsandbox:\n  network:\n    execution: open\n"
+	if err := os.WriteFile(config, []byte(server), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	eval := func(out string, more ...string) *exec.Cmd {
-		command := exec.CommandContext(t.Context(), "toryo", append([]string{"eval", set, "--data", data, "--out", out, "--sandbox", "bubblewrap"}, more...)...)
+		command := exec.CommandContext(t.Context(), "toryo", append([]string{"eval", set, "--config", config, "--data", data, "--out", out, "--sandbox", "bubblewrap"}, more...)...)
 		command.Dir, command.Env = data, append(os.Environ(), "CGO_ENABLED=0")
 		return command
 	}
@@ -123,6 +129,16 @@ func TestEval(t *testing.T) {
 	if after, err := os.ReadFile(first); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("what was finished was done again: %v", err)
 	}
+	if _, err := os.Stat(started); !os.IsNotExist(err) {
+		t.Errorf("an MCP server was started on the host: %v", err)
+	}
+	var flagged struct{ Flags []string }
+	if json.Unmarshal(before, &flagged) != nil || len(flagged.Flags) > 0 {
+		t.Errorf("the flags of gold: %q", flagged.Flags)
+	}
+	if left, err := filepath.Glob(filepath.Join(gold, "toryo-work-*")); err != nil || len(left) > 0 {
+		t.Errorf("work that is left: %q, %v", left, err)
+	}
 	half := filepath.Join(data, "half")
 	if said := run(eval(half, "--play", "half")); !strings.Contains(said, "50.0 ± 50.0 %") {
 		t.Errorf("half: %s", said)
@@ -130,8 +146,8 @@ func TestEval(t *testing.T) {
 	if said := run(eval(filepath.Join(data, "nonsense"), "--play", "nonsense", "--only", "calc-Total")); !strings.Contains(said, "play-nonsense  0.0 %") {
 		t.Errorf("nonsense: %s", said)
 	}
-	compare := exec.CommandContext(t.Context(), "toryo", "eval", "--compare", gold, half)
-	if said := run(compare); !strings.Contains(said, "No difference is shown: play-gold resolves 100.0 %, play-half 50.0 %") {
+	compare := exec.CommandContext(t.Context(), "toryo", "eval", "--compare", gold+"@play-gold", half)
+	if said := run(compare); !strings.Contains(said, "a script has played the model (half)") || !strings.Contains(said, "No difference is shown: play-gold resolves 100.0 %, play-half 50.0 %") {
 		t.Errorf("compared: %s", said)
 	}
 	var report struct {

@@ -67,7 +67,7 @@ func TestFilesOfTheHarness(t *testing.T) {
 		t.Error(diff)
 	}
 	results, err := eval.Folder(out).Results()
-	if err != nil || len(results.Attempts) != 4 || results.Attempts[0].Cost != llm.Unit {
+	if err != nil || len(results.Attempts) != 4 || results.Attempts[0].Cost != llm.Unit || results.Attempts[0].Patch != "" {
 		t.Errorf("read back: %+v, %v", results, err)
 	}
 }

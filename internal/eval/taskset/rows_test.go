@@ -115,8 +115,10 @@ func TestLinksInSets(t *testing.T) {
 	private := t.TempDir()
 	bare(t, private)
 	for name, make := range map[string]func(at string) error{
-		"the folder":  func(at string) error { return os.Symlink(private, at) },
-		"its objects": func(at string) error { return errors.Join(os.Mkdir(at, 0o750), os.Symlink(filepath.Join(private, "objects"), filepath.Join(at, "objects"))) },
+		"the folder": func(at string) error { return os.Symlink(private, at) },
+		"its objects": func(at string) error {
+			return errors.Join(os.Mkdir(at, 0o750), os.Symlink(filepath.Join(private, "objects"), filepath.Join(at, "objects")))
+		},
 		"its .git": func(at string) error {
 			return errors.Join(os.Mkdir(at, 0o750), os.Symlink(private, filepath.Join(at, ".git")))
 		},
