@@ -95,7 +95,7 @@ func (e *Evaluation) forgetOld() error {
 }
 
 // basis identifies what attempts are held against: the tests and the environment.
-func (c Check) basis() string {
+func (c *Check) basis() string {
 	data, err := json.Marshal([]any{c.Expected.FailToPass, c.Expected.PassToPass, c.Expected.Allowed, c.NoChange.Environment.Identity})
 	if err != nil { // texts always can be encoded
 		data = []byte(c.Task)

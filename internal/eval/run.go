@@ -243,6 +243,9 @@ func (e *Evaluation) mayBegin() bool {
 
 // spend writes down what a call has cost, and ends the attempt if there is no more money.
 func (e *Evaluation) spend(one turn, cost llm.Money, end context.CancelCauseFunc) error {
+	if cost == 0 {
+		return nil
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.spent += cost
@@ -378,7 +381,7 @@ func (e *Evaluation) subjects(ctx context.Context, one turn, from *source.Reposi
 	if err != nil && ctx.Err() == nil {
 		// The same could be done with the change that people made, so that it is the work.
 		made.Score.Note = "the work cannot be put together with the tests: " + textfmt.Shorten(err.Error(), longestNote)
-		return nil, nil //nolint:nilnil,nilerr // a patch that cannot be applied is a result
+		return nil, nil //nolint:nilnil // a patch that cannot be applied is a result
 	}
 	with.work = subject{task: one.task, from: from, commit: commit, receipt: receipt}
 	return with, err

@@ -68,7 +68,7 @@ func Eval(p site.Program) *cobra.Command {
 	f.IntVar(&o.history, "from-history", 0, "the last `N` pull requests that were merged in a repository, in place of a set; their tests are the hidden ones")
 	f.StringVar(&o.repo, "repo", ".", "`PATH` of the repository, for --from-history")
 	f.StringVar(&o.forge, "forge", "", "read what these pull requests were for from a `FORGE:OWNER/NAME` of the configuration; else the messages of the commits say it")
-	f.Float64Var(&o.work.Budget, "budget", 0, "begin no further attempt when all together have cost this `AMOUNT`")
+	f.Float64Var(&o.work.Budget, "budget", 0, "end when everything in the folder has cost this `AMOUNT`")
 	f.DurationVar(&o.work.Within, "run-timeout", 2*time.Hour, "how long one run may take")
 	f.DurationVar(&o.work.TestTimeout, "test-timeout", 30*time.Minute, "how long the hidden tests may take")
 	f.StringVar(&o.work.Play, "play", "", "try this command without a model: a script plays one that makes the right change (gold), that for half of the tasks (half), or nonsense (nonsense)")
@@ -110,18 +110,20 @@ func (o *evalOptions) run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if o.out == "" {
-		if o.out, err = o.defaultOut(args); err != nil {
+	var set taskset.Set
+	if o.history == 0 { // before anything is made
+		if set, err = taskset.Load(args[0], o.load); err != nil {
 			return err
 		}
 	}
-	if o.work.Out, err = evaluation.Open(o.out); err != nil {
+	if o.work.Out, err = o.open(args); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, o.work.Out.Close()) }()
-	set, err := o.set(ctx, c, args)
-	if err != nil {
-		return err
+	if o.history > 0 {
+		if set, err = o.merged(ctx, c); err != nil {
+			return err
+		}
 	}
 	if set, err = eval.Choose(set, o.only, o.leaveOut); err != nil {
 		return err
@@ -212,11 +214,8 @@ func resultsOf(arg string) (eval.Results, string, error) {
 	return results, model, nil
 }
 
-// set is the set of tasks: the one that is named, or the pull requests that were merged.
-func (o *evalOptions) set(ctx context.Context, c config.Config, args []string) (set taskset.Set, err error) {
-	if o.history == 0 {
-		return taskset.Load(args[0], o.load)
-	}
+// merged are the pull requests that were merged.
+func (o *evalOptions) merged(ctx context.Context, c config.Config) (set taskset.Set, err error) {
 	from := history.Options{Repository: o.repo, Most: o.history, Skipped: func(what, why string) {
 		_, _ = fmt.Fprintf(o.Stderr, "skipped: %s: %s\n", cli.OneLine(what), why) // progress is a courtesy
 	}}
@@ -232,21 +231,20 @@ func (o *evalOptions) set(ctx context.Context, c config.Config, args []string) (
 	return set, err
 }
 
-// defaultOut is the folder of the results by the name of the set.
-func (o *evalOptions) defaultOut(args []string) (string, error) {
-	of := o.repo
-	if o.history == 0 {
-		of = args[0]
+// open opens the folder of the results. If none is named, the set says its name.
+func (o *evalOptions) open(args []string) (*evaluation.Folder, error) {
+	if o.out == "" {
+		of, prefix := o.repo, "eval-history-"
+		if o.history == 0 {
+			of, prefix = args[0], "eval-"
+		}
+		of, err := filepath.Abs(of)
+		if err != nil {
+			return nil, task.Wrap(task.Usage, err, "there is no such folder")
+		}
+		o.out = prefix + eval.FileName(strings.TrimSuffix(filepath.Base(of), filepath.Ext(of)))
 	}
-	of, err := filepath.Abs(of)
-	if err != nil {
-		return "", task.Wrap(task.Usage, err, "there is no such folder")
-	}
-	name := eval.FileName(strings.TrimSuffix(filepath.Base(of), filepath.Ext(of)))
-	if o.history > 0 {
-		name = "history-" + name
-	}
-	return "eval-" + name, nil
+	return evaluation.Open(o.out)
 }
 
 // check refuses flags that make no sense.
