@@ -103,7 +103,8 @@
 // and catalog knows the current models.
 //
 // Package [github.com/toryo-dev/toryo/internal/environment] finds out what a
-// project needs, sets it up and verifies it. Package
+// project needs, sets it up and verifies it; environment/trial runs its tests where their
+// results count. Package
 // [github.com/toryo-dev/toryo/internal/testreport] knows test runners and reads what
 // they report. Package
 // [github.com/toryo-dev/toryo/internal/sandbox] is the port to the only place
@@ -119,6 +120,10 @@
 // a running server or agent. Package [github.com/toryo-dev/toryo/internal/endtoend] tests
 // whole installations, and endtoend/program the program as it is typed. tools/bench
 // measures what Toryo costs.
+//
+// Package [github.com/toryo-dev/toryo/internal/eval] runs sets of tasks through the whole
+// program and says what models resolve and cost; its parts read the tasks, make the
+// repositories, count and report.
 //
 // Which package may import which is a table in internal/testkit, and a test
 // fails when the code does not keep to it.

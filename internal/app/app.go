@@ -117,7 +117,7 @@ configuration. Tasks are named like team/app#3: see toryo help task-names.`,
 		command.Chat(p),
 		command.Env(p),
 		command.LLM(p),
-		command.Script(p), command.Drill(p),
+		command.Script(p), command.Drill(p), command.Eval(p),
 		command.Replay(p),
 		command.Version(p), command.Man(p),
 	)

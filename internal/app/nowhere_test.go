@@ -18,7 +18,7 @@ import (
 
 // starters begin something where they are called, and are meant to.
 var starters = map[string]bool{
-	"toryo serve": true, "toryo up": true, "toryo agent": true, "toryo run": true, "toryo demo": true, "toryo drill": true, "toryo egress": true,
+	"toryo serve": true, "toryo up": true, "toryo agent": true, "toryo run": true, "toryo eval": true, "toryo demo": true, "toryo drill": true, "toryo egress": true,
 	"toryo doctor": true, "toryo env setup": true, "toryo env detect": true, "toryo init": true,
 }
 

@@ -113,7 +113,7 @@ func (r *run) runAgain(ctx context.Context, commit string, project environment.P
 	if on.problem != "" {
 		return nil, nil //nolint:nilnil // that it cannot be set up is no result of a test
 	}
-	ran, err := on.testOnly(ctx, project.Command(project.TestCommand), names)
+	ran, err := on.Test(ctx, project.Command(project.TestCommand), names)
 	if err != nil {
 		return nil, cause(ctx, err)
 	}

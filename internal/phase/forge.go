@@ -20,6 +20,7 @@ type Work struct {
 	Cause      task.Reason // what the task was assigned for; empty if it is not known
 	Occasion   string      // the one thing that it was assigned for, such as commits that do not merge
 	Folder     string      // of a task that is on no forge
+	Project    string      // names the repository of such a task, for what is kept of its environment; the folder if it is empty
 	URL        string
 	Title      string
 	Body       string

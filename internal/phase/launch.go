@@ -10,24 +10,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/environment/trial"
 	"github.com/toryo-dev/toryo/internal/phase/mcp"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
-// pipesFolder is where the pipes to programs in the sandbox lie. It is no part of
-// the work.
-const pipesFolder = ".toryo"
-
 // Launch implements [mcp.Launcher] in the sandbox. A sandbox runs one command at a
 // time and gives it no input, so that the program is left running in the
 // background with two named pipes in the workspace, which both sides see.
 func (b *workbench) Launch(ctx context.Context, command []string, environment map[string]string) (mcp.Process, error) {
-	if err := b.run.Repository.Exclude(ctx, []string{pipesFolder}); err != nil {
+	if err := b.run.Repository.Exclude(ctx, []string{trial.Folder}); err != nil {
 		return mcp.Process{}, err
 	}
-	dir := fmt.Sprintf("%s/mcp-%d", pipesFolder, b.launched.Add(1))
+	dir := fmt.Sprintf("%s/mcp-%d", trial.Folder, b.launched.Add(1))
 	inside := shellQuote(b.mount() + "/" + dir)
 	if _, err := b.shell(ctx, fmt.Sprintf("mkdir -p %s && rm -f %[1]s/in %[1]s/out && mkfifo %[1]s/in %[1]s/out", inside)); err != nil {
 		return mcp.Process{}, err

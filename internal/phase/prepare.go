@@ -1,6 +1,7 @@
 package phase
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -274,7 +275,7 @@ func (r *run) source(ctx context.Context) (environment.Source, error) {
 // several may use the sandboxes of one machine. It is empty if nobody knows.
 func (w Work) project() string {
 	if w.Item == (task.Key{}) {
-		return w.Folder
+		return cmp.Or(w.Project, w.Folder)
 	}
 	at := ""
 	if address, err := url.Parse(w.URL); err == nil {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/environment/trial"
 	"github.com/toryo-dev/toryo/internal/phase/mcp"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -133,11 +134,11 @@ func (b *workbench) tests(ctx context.Context, command sandbox.Command, output i
 	if err != nil {
 		return environment.Baseline{}, err
 	}
-	if err := b.run.Repository.Exclude(ctx, []string{pipesFolder}); err != nil {
+	if err := b.run.Repository.Exclude(ctx, []string{trial.Folder}); err != nil {
 		return environment.Baseline{}, err
 	}
-	at := trial{sandbox: box, timeout: b.run.Setup.CommandTimeout, output: output, files: b.run.Repository.Workspace()}
-	ran, err := at.testOnly(ctx, command, nil)
+	at := trial.Trial{Sandbox: box, Timeout: b.run.Setup.CommandTimeout, Output: tee(output), Files: b.run.Repository.Workspace()}
+	ran, err := at.Test(ctx, command, nil)
 	if err != nil {
 		return environment.Baseline{}, b.failed(ctx, err)
 	}

@@ -16,6 +16,7 @@ import (
 // Options is what [Run] needs besides the run itself.
 type Options struct {
 	Executor agent.Executor
+	Dir      string           // for the clone, which goes again; empty for that of temporary files
 	Contexts string           // the folder of the journals
 	Journal  contexts.Options // how journals are kept
 	Shown    phase.Journal    // gets the entries as they are written
@@ -26,7 +27,7 @@ type Options struct {
 // here. It returns the id of the run, by which its journal is found, or none if the run came
 // to no result, and closes that journal whatever comes of the run.
 func Run(ctx context.Context, run agent.Run, options Options) (result wire.Result, id string, err error) {
-	folder, err := os.MkdirTemp("", "toryo-run-")
+	folder, err := os.MkdirTemp(options.Dir, "toryo-run-")
 	if err != nil {
 		return wire.Result{}, "", task.Wrap(task.DataDir, err, "no folder for the work can be made")
 	}

@@ -1,0 +1,100 @@
+package eval
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/eval/source"
+)
+
+// The flags of an attempt: what a person should look at before the result is believed. None
+// of them changes a score.
+const (
+	// FlagHistory: a command looked at other commits than the base.
+	FlagHistory = "looked at history"
+	// FlagNetwork: a command tried to reach something on the network.
+	FlagNetwork = "tried the network"
+	// FlagTests: the work changes tests that the hidden ones replace, or that were there.
+	FlagTests = "edited tests"
+	// FlagRunner: the work changes how tests are run, or libraries that they use.
+	FlagRunner = "edited how tests are run"
+	// FlagSetup: the environment was not set up as for the check. Set-up reaches package
+	// registries, which may have later versions of the project.
+	FlagSetup = "own set-up commands"
+	// FlagStatement: who wrote what the model is asked for knew the change.
+	FlagStatement = "asked after the work"
+	// FlagSkips: the work adds lines that skip tests.
+	FlagSkips = "skips tests"
+)
+
+var (
+	historyCommand = regexp.MustCompile(`\bgit\b[^|;&\n]*\b(?:log|show|reflog|fsck|rev-list|cat-file|bisect|ls-remote|fetch|pull|clone|unpack-objects|verify-pack|show-ref|for-each-ref)\b|\.git/(?:objects|refs|logs|packed-refs|ORIG_HEAD|FETCH_HEAD)`)
+	networkCommand = regexp.MustCompile(`\b(?:curl|wget|nc|ncat|telnet|ssh|scp|rsync)\b|\bgit\b[^|;&\n]*\b(?:fetch|pull|clone|ls-remote)\b|\b(?:https?|ftp)://`)
+	skipLine       = regexp.MustCompile(`(?i)\b(?:t\.Skip(?:f|Now)?\(|pytest\.mark\.(?:skip|xfail)|pytest\.skip\(|unittest\.(?:skip|expectedFailure)|self\.skipTest\(|\b(?:it|describe|test)\.skip\(|\bx(?:it|describe)\(|@Disabled\b|@Ignore\b|#\[ignore)`)
+)
+
+// Watcher finds flags in the commands of a run. It is told of each.
+type Watcher struct{ found []string }
+
+// Command looks at a command that the model has run.
+func (w *Watcher) Command(line string) {
+	for flag, pattern := range map[string]*regexp.Regexp{FlagHistory: historyCommand, FlagNetwork: networkCommand} {
+		if pattern.MatchString(line) {
+			w.add(flag)
+		}
+	}
+}
+
+func (w *Watcher) add(flag string) {
+	if !slices.Contains(w.found, flag) {
+		w.found = append(w.found, flag)
+	}
+}
+
+// Setup looks at the commands by which an environment was set up. Those of the check are
+// known.
+func (w *Watcher) Setup(commands, known []string) {
+	for _, line := range commands {
+		w.Command(line)
+		if !slices.Contains(known, line) {
+			w.add(FlagSetup)
+		}
+	}
+}
+
+// Flags are those that were found, in order.
+func (w *Watcher) Flags() []string { return merged(w.found, nil) }
+
+// merged are the flags of both, in order.
+func merged(one, other []string) []string {
+	all := slices.Concat(one, other)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// flagTests adds what the work does to hidden tests, and lines that skip tests.
+func flagTests(ctx context.Context, from *source.Repository, work, tests, patch string, flags []string) ([]string, error) {
+	hidden, err := from.Changes(ctx, from.Base, tests)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := from.Changes(ctx, from.Base, work)
+	if err != nil {
+		return nil, err
+	}
+	w := Watcher{found: flags}
+	for _, change := range changes {
+		if slices.ContainsFunc(hidden, func(c source.Change) bool { return c.Name == change.Name }) {
+			w.add(FlagTests)
+		}
+	}
+	for line := range strings.Lines(patch) {
+		if strings.HasPrefix(line, "+") && skipLine.MatchString(line) {
+			w.add(FlagSkips)
+			break
+		}
+	}
+	return w.Flags(), nil
+}

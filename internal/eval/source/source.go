@@ -1,0 +1,452 @@
+// Package source makes the repositories that an evaluation works on. Each has one commit with
+// its ancestors and nothing that came later, and commits are put together in it from patches.
+//
+// Repositories and patches come from others. Git is run on repositories of our own only, whose
+// configuration we have written; of those of others it reads objects. Nothing is checked out
+// here, so that no filter, hook or attribute has a say.
+package source
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// Repository is a bare repository of ours.
+type Repository struct {
+	Dir  string
+	Base string // its commit
+
+	git *git.Program
+}
+
+const (
+	maxFile    = 8 << 30 // of a file that git writes
+	maxShallow = 16 << 20
+	// MaxPatch is how long the patch of an attempt may be.
+	MaxPatch = 32 << 20
+	main     = "refs/heads/main"
+)
+
+// plain keeps attributes of the files from changing what differences look like.
+const plain = "* -text !eol -ident -filter !working-tree-encoding !diff !merge\n"
+
+// Strip makes a repository in a new folder that has a commit of another repository, its
+// ancestors, and nothing else: no other commit, no tag, no reflog and no remote. It fails with
+// NotFound if the repository does not have the commit.
+func Strip(ctx context.Context, from, base, dir string) (*Repository, error) {
+	program, err := git.Find()
+	if err != nil {
+		return nil, err
+	}
+	program.MaxFile = maxFile
+	program.Settings = []string{"user.name=toryo", "user.email=toryo@localhost", "core.logAllRefUpdates=false"}
+	theirs, err := gitDir(from)
+	if err != nil {
+		return nil, err
+	}
+	refs := git.Refs{Format: format(base), Objects: map[string]string{main: base}, Symbolic: map[string]string{"HEAD": main}}
+	if refs.Shallow, err = shallow(theirs); err != nil {
+		return nil, err
+	}
+	// What names the other one's objects is a repository of ours too: its configuration is not read.
+	reading := dir + ".reading"
+	defer func() { _ = os.RemoveAll(reading) }() // it has nothing in it
+	for _, made := range []string{reading, dir} {
+		if err := program.Init(ctx, made, refs.Format); err != nil {
+			return nil, task.Wrap(task.DataDir, err, "no folder for the repository can be made")
+		}
+	}
+	r := &Repository{Dir: dir, Base: base, git: program}
+	if err := r.copyFrom(ctx, reading, theirs, refs); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return r, nil
+}
+
+// copyFrom copies what the refs lead to.
+func (r *Repository) copyFrom(ctx context.Context, reading, theirs string, refs git.Refs) error {
+	if len(refs.Shallow) > 0 {
+		if err := os.WriteFile(filepath.Join(reading, "shallow"), []byte(strings.Join(refs.Shallow, "\n")+"\n"), 0o600); err != nil {
+			return task.Wrap(task.DataDir, err, "the repository cannot be copied")
+		}
+	}
+	objects := filepath.Join(theirs, "objects")
+	if _, err := r.git.Run(ctx, git.Command{Dir: reading, Objects: objects, Args: []string{"cat-file", "-e", r.Base + "^{commit}"}}); err != nil {
+		return task.Wrap(task.NotFound, err, "the repository does not have the commit "+r.Base).WithHint("fetch it there")
+	}
+	pipe, pack := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.git.Run(ctx, git.Command{Dir: reading, Objects: objects, Input: strings.NewReader(r.Base + "\n"), Output: pack,
+			Args: []string{"pack-objects", "--revs", "--stdout", "--quiet", "--delta-base-offset", "--threads=1"}})
+		_ = pack.CloseWithError(err) // always nil
+		done <- err
+	}()
+	err := r.importPack(ctx, refs, pipe)
+	_ = pipe.CloseWithError(errors.New("the pack is not read any more")) // always nil
+	return errors.Join(err, <-done)
+}
+
+// importPack takes the pack over.
+func (r *Repository) importPack(ctx context.Context, refs git.Refs, pack io.Reader) error {
+	if err := r.git.Import(ctx, r.Dir, refs, pack); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(r.Dir, "info"), 0o700); err != nil {
+		return task.Wrap(task.DataDir, err, "the repository cannot be copied")
+	}
+	if err := os.WriteFile(filepath.Join(r.Dir, "info", "attributes"), []byte(plain), 0o600); err != nil {
+		return task.Wrap(task.DataDir, err, "the repository cannot be copied")
+	}
+	return nil
+}
+
+// format is the format of a hash.
+func format(hash string) string {
+	const sha1 = 40
+	if len(hash) == sha1 {
+		return "sha1"
+	}
+	return "sha256"
+}
+
+// gitDir is git's own directory of a repository.
+func gitDir(folder string) (string, error) {
+	for _, at := range []string{folder, filepath.Join(folder, ".git")} {
+		if info, err := os.Stat(filepath.Join(at, "objects")); err == nil && info.IsDir() {
+			return filepath.Abs(at)
+		}
+	}
+	return "", task.Errorf(task.NotFound, "%s is no git repository", folder).WithHint("a clone has a folder .git or is bare")
+}
+
+// shallow are the commits of a repository whose parents it does not have.
+func shallow(dir string) ([]string, error) {
+	file, err := os.Open(filepath.Join(dir, "shallow"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, task.Wrap(task.NotFound, err, "the repository cannot be read")
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	data, err := io.ReadAll(io.LimitReader(file, maxShallow))
+	if err != nil {
+		return nil, task.Wrap(task.NotFound, err, "the repository cannot be read")
+	}
+	return strings.Fields(string(data)), nil
+}
+
+// Change is a file that differs between two commits.
+type Change struct {
+	Name string
+	Mode string // of what is there afterwards; 000000 if that is nothing
+	Hash string
+}
+
+// submodule is the mode of a commit of another repository.
+const submodule = "160000"
+
+// Changes lists what differs between two trees.
+func (r *Repository) Changes(ctx context.Context, from, to string) ([]Change, error) {
+	output, err := r.run(ctx, git.Command{Args: []string{"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--end-of-options", from, to}})
+	if err != nil {
+		return nil, err
+	}
+	fields := strings.Split(strings.TrimSuffix(output, "\x00"), "\x00")
+	var changes []Change
+	for i := 0; i+1 < len(fields); i += 2 {
+		about := strings.Fields(strings.TrimPrefix(fields[i], ":"))
+		if len(about) != 5 { // two modes, two hashes, and the kind of change
+			return nil, task.Errorf(task.Internal, "git describes a change as %q", fields[i])
+		}
+		changes = append(changes, Change{Name: fields[i+1], Mode: about[1], Hash: about[3]})
+	}
+	return changes, nil
+}
+
+// Apply makes a commit of a patch on top of another one. It fails with Invalid if the patch does
+// not fit, or changes what a patch may not change.
+func (r *Repository) Apply(ctx context.Context, on, patch string) (string, error) {
+	index, remove, err := r.index(ctx, on)
+	if err != nil {
+		return "", err
+	}
+	defer remove()
+	if !strings.HasSuffix(patch, "\n") {
+		patch += "\n"
+	}
+	apply := git.Command{Index: index, Input: strings.NewReader(patch), Args: []string{"apply", "--cached", "--whitespace=nowarn", "-"}}
+	if _, err := r.run(ctx, apply); err != nil {
+		return "", task.Wrap(task.Invalid, err, "the patch cannot be applied")
+	}
+	commit, err := r.commit(ctx, index, on)
+	if err != nil {
+		return "", err
+	}
+	changes, err := r.Changes(ctx, on, commit)
+	if err != nil {
+		return "", err
+	}
+	for _, change := range changes {
+		if change.Mode == submodule {
+			return "", task.Errorf(task.Invalid, "the patch changes the submodule %q, which is not supported", change.Name)
+		}
+	}
+	return commit, nil
+}
+
+// With makes a commit of what changes between the base and the work, with the files that
+// another commit changes as they are there, whatever the work has made of them.
+func (r *Repository) With(ctx context.Context, work, tests string) (string, error) {
+	index, remove, err := r.index(ctx, r.Base)
+	if err != nil {
+		return "", err
+	}
+	defer remove()
+	for _, commit := range []string{work, tests} {
+		changes, err := r.Changes(ctx, r.Base, commit)
+		if err != nil {
+			return "", err
+		}
+		if commit == work {
+			changes = slices.DeleteFunc(changes, func(c Change) bool { return c.Mode == submodule })
+		}
+		if err := r.put(ctx, index, changes); err != nil {
+			return "", err
+		}
+	}
+	if err := r.compare(ctx, index, tests); err != nil {
+		return "", err
+	}
+	return r.commit(ctx, index, r.Base)
+}
+
+// put writes changes into an index. What is removed goes first: a folder may become a file.
+func (r *Repository) put(ctx context.Context, index string, changes []Change) error {
+	var lines strings.Builder
+	for _, removed := range []bool{true, false} {
+		for _, change := range changes {
+			if (strings.Trim(change.Mode, "0") == "") == removed {
+				fmt.Fprintf(&lines, "%s %s\t%s\x00", change.Mode, change.Hash, change.Name)
+			}
+		}
+	}
+	_, err := r.run(ctx, git.Command{Index: index, Input: strings.NewReader(lines.String()), Args: []string{"update-index", "--replace", "-z", "--index-info"}})
+	return err
+}
+
+// compare makes sure that what the tests change is there as they have it, whatever the work has
+// put in its place.
+func (r *Repository) compare(ctx context.Context, index, tests string) error {
+	tree, err := r.run(ctx, git.Command{Index: index, Args: []string{"write-tree"}})
+	if err != nil {
+		return err
+	}
+	changes, err := r.Changes(ctx, r.Base, tests)
+	if err != nil {
+		return err
+	}
+	differs, err := r.Changes(ctx, strings.TrimSpace(tree), tests)
+	if err != nil {
+		return err
+	}
+	for _, change := range changes {
+		if slices.ContainsFunc(differs, func(c Change) bool { return c.Name == change.Name }) {
+			return task.Errorf(task.Internal, "the tests in %q could not be put over the work", change.Name)
+		}
+	}
+	return nil
+}
+
+// Split makes two patches of the difference between two commits: of the tests, and of the rest.
+func (r *Repository) Split(ctx context.Context, from, to string, isTest func(name string) bool) (rest, tests string, err error) {
+	changes, err := r.Changes(ctx, from, to)
+	if err != nil {
+		return "", "", err
+	}
+	var patches [2]string
+	for i, wanted := range []bool{false, true} {
+		some := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return isTest(c.Name) != wanted })
+		if len(some) == 0 {
+			continue
+		}
+		commit, err := r.Put(ctx, from, some)
+		if err != nil {
+			return "", "", err
+		}
+		if patches[i], err = r.Diff(ctx, from, commit); err != nil {
+			return "", "", err
+		}
+	}
+	return patches[0], patches[1], nil
+}
+
+// Blob keeps the content of a file and returns its hash.
+func (r *Repository) Blob(ctx context.Context, content []byte) (string, error) {
+	hash, err := r.run(ctx, git.Command{Input: bytes.NewReader(content), Args: []string{"hash-object", "-w", "-t", "blob", "--no-filters", "--stdin"}})
+	return strings.TrimSpace(hash), err
+}
+
+// Put makes a commit of changes on top of another one.
+func (r *Repository) Put(ctx context.Context, on string, changes []Change) (string, error) {
+	index, remove, err := r.index(ctx, on)
+	if err != nil {
+		return "", err
+	}
+	defer remove()
+	if err := r.put(ctx, index, changes); err != nil {
+		return "", err
+	}
+	return r.commit(ctx, index, on)
+}
+
+// Files lists the files of a commit.
+func (r *Repository) Files(ctx context.Context, commit string) ([]string, error) {
+	listed, err := r.run(ctx, git.Command{Args: []string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", commit}})
+	if err != nil || listed == "" {
+		return nil, err
+	}
+	return strings.Split(strings.TrimSuffix(listed, "\x00"), "\x00"), nil
+}
+
+// Commit is a commit with what was written about it.
+type Commit struct {
+	Hash    string
+	Parents []string
+	Message string
+}
+
+// Merged lists the last commits of the base, following first parents only.
+func (r *Repository) Merged(ctx context.Context, most int) ([]Commit, error) {
+	listed, err := r.run(ctx, git.Command{Args: []string{"rev-list", "--first-parent", "--no-commit-header", "--max-count=" + strconv.Itoa(most), "--format=%H %P%n%B%x00", r.Base}})
+	if err != nil {
+		return nil, err
+	}
+	var commits []Commit
+	for part := range strings.SplitSeq(listed, "\x00") {
+		hashes, message, _ := strings.Cut(strings.TrimLeft(part, "\n"), "\n")
+		if fields := strings.Fields(hashes); len(fields) > 0 {
+			commits = append(commits, Commit{Hash: fields[0], Parents: fields[1:], Message: strings.TrimSpace(message)})
+		}
+	}
+	return commits, nil
+}
+
+// Head is the commit that is checked out in a repository of the person who calls, and where
+// git keeps its files.
+func Head(ctx context.Context, folder string) (commit, dir string, err error) {
+	program, err := git.Find()
+	if err != nil {
+		return "", "", err
+	}
+	program.Settings = []string{"safe.directory=*"} // who names it decides
+	out, err := program.Run(ctx, git.Command{Args: []string{"-C", folder, "rev-parse", "--path-format=absolute", "--git-common-dir", "--verify", "HEAD^{commit}"}})
+	if err != nil {
+		return "", "", task.Wrap(task.NotFound, err, folder+" is no git repository with a commit")
+	}
+	dir, commit, _ = strings.Cut(strings.TrimSpace(out), "\n")
+	return commit, dir, nil
+}
+
+// Diff is the difference between two commits as a patch that git can apply. It fails with
+// TooLarge if it is longer than MaxPatch.
+func (r *Repository) Diff(ctx context.Context, from, to string) (string, error) {
+	out := &limited{most: MaxPatch}
+	_, err := r.run(ctx, git.Command{Output: out, Args: []string{
+		"diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color",
+		"--src-prefix=a/", "--dst-prefix=b/", "--end-of-options", from, to,
+	}})
+	if out.over {
+		return "", task.Errorf(task.TooLarge, "the patch has more than %d bytes", MaxPatch)
+	}
+	return out.String(), err
+}
+
+// Commit is the commit of a branch, or none if there is no such branch.
+func (r *Repository) Commit(ctx context.Context, branch string) (string, error) {
+	listed, err := r.run(ctx, git.Command{Args: []string{"for-each-ref", "--format=%(objectname)", "refs/heads/" + branch}})
+	return strings.TrimSpace(listed), err
+}
+
+// File is a file of a commit; NotFound if there is none.
+func (r *Repository) File(ctx context.Context, commit, name string) ([]byte, error) {
+	out := &limited{most: MaxPatch}
+	if _, err := r.run(ctx, git.Command{Output: out, Args: []string{"cat-file", "blob", commit + ":" + path.Clean(name)}}); err != nil {
+		return nil, task.Wrap(task.NotFound, err, "there is no file "+name)
+	}
+	return []byte(out.String()), nil
+}
+
+// index makes an index with the files of a commit.
+func (r *Repository) index(ctx context.Context, of string) (name string, remove func(), err error) {
+	folder, err := os.MkdirTemp(r.Dir, "index-")
+	if err != nil {
+		return "", nil, task.Wrap(task.DataDir, err, "no file for an index can be made")
+	}
+	name = filepath.Join(folder, "index")
+	remove = func() { _ = os.RemoveAll(folder) } // it goes with the repository
+	if _, err := r.run(ctx, git.Command{Index: name, Args: []string{"read-tree", of + "^{tree}"}}); err != nil {
+		remove()
+		return "", nil, err
+	}
+	return name, remove, nil
+}
+
+// commit makes a commit of an index.
+func (r *Repository) commit(ctx context.Context, index, parent string) (string, error) {
+	tree, err := r.run(ctx, git.Command{Index: index, Args: []string{"write-tree"}})
+	if err != nil {
+		return "", err
+	}
+	commit, err := r.run(ctx, git.Command{Args: []string{"commit-tree", "-p", parent, "-m", "work", strings.TrimSpace(tree)}})
+	return strings.TrimSpace(commit), err
+}
+
+// maxOutput is how long the output of a command may be. Names of files and messages of commits
+// come from others.
+const maxOutput = 256 << 20
+
+// run runs git in the repository. It fails with TooLarge if the output is too long.
+func (r *Repository) run(ctx context.Context, command git.Command) (string, error) {
+	command.Dir = r.Dir
+	if command.Output != nil {
+		return r.git.Run(ctx, command)
+	}
+	out := &limited{most: maxOutput}
+	command.Output = out
+	_, err := r.git.Run(ctx, command)
+	if out.over {
+		return "", task.Errorf(task.TooLarge, "the output of git %s has more than %d bytes", command.Args[0], maxOutput)
+	}
+	return out.String(), err
+}
+
+// limited keeps the beginning of what is written to it.
+type limited struct {
+	strings.Builder
+
+	most int
+	over bool
+}
+
+func (l *limited) Write(data []byte) (int, error) {
+	if l.Len()+len(data) > l.most {
+		l.over = true
+		return 0, errors.New("it is too long")
+	}
+	return l.Builder.Write(data)
+}

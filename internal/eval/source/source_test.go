@@ -1,0 +1,192 @@
+package source_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/eval/source"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// project is a repository with two commits, a tag and a branch after the first one.
+type project struct {
+	t          *testing.T
+	dir        string
+	base, next string
+}
+
+func (p *project) git(args ...string) string {
+	p.t.Helper()
+	cmd := exec.CommandContext(p.t.Context(), "git", append([]string{"-C", p.dir, "-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"}, args...)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		p.t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (p *project) write(name, text string) {
+	p.t.Helper()
+	at := filepath.Join(p.dir, name)
+	if err := os.MkdirAll(filepath.Dir(at), 0o750); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func newProject(t *testing.T) *project {
+	t.Helper()
+	p := &project{t: t, dir: t.TempDir()}
+	p.git("init", "--quiet")
+	p.write("sum.txt", "one\n")
+	p.write("tests/sum_test.txt", "old\n")
+	p.git("add", ".")
+	p.git("commit", "--quiet", "-m", "first")
+	p.base = p.git("rev-parse", "HEAD")
+	p.write("sum.txt", "the answer\n")
+	p.write("tests/sum_test.txt", "hidden\n")
+	p.git("add", ".")
+	p.git("commit", "--quiet", "-m", "second")
+	p.git("tag", "v2")
+	p.git("branch", "later")
+	p.next = p.git("rev-parse", "HEAD")
+	return p
+}
+
+func strip(t *testing.T, p *project) *source.Repository {
+	t.Helper()
+	made, err := source.Strip(t.Context(), p.dir, p.base, filepath.Join(t.TempDir(), "made.git"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// Nothing of what came after the base can be read, by any name, and there is no way to it.
+func TestTheFutureIsNotThere(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	made := &project{t: t, dir: strip(t, p).Dir}
+	for _, object := range []string{p.next, p.git("rev-parse", p.next+"^{tree}"), p.git("rev-parse", p.next+":sum.txt"), "v2", "later"} {
+		if exec.CommandContext(t.Context(), "git", "-C", made.dir, "cat-file", "-e", object).Run() == nil {
+			t.Errorf("%s can be read", object)
+		}
+	}
+	if objects := made.git("cat-file", "--batch-all-objects", "--batch-check"); strings.Count(objects, "\n") != 4 { // a commit, two trees, two files
+		t.Errorf("the objects are\n%s", objects)
+	}
+	if refs := made.git("for-each-ref", "--format=%(refname)"); refs != "refs/heads/main" {
+		t.Errorf("the refs are %q", refs)
+	}
+	if remotes := made.git("remote"); remotes != "" {
+		t.Errorf("there are remotes: %s", remotes)
+	}
+	for _, name := range []string{"logs", "objects/info/alternates", "FETCH_HEAD", "packed-refs"} {
+		if _, err := os.Stat(filepath.Join(made.dir, name)); err == nil {
+			t.Errorf("there is %s", name)
+		}
+	}
+	if text := made.git("show", "HEAD:sum.txt"); text != "one" {
+		t.Errorf("the base has %q", text)
+	}
+	if _, err := source.Strip(t.Context(), p.dir, strings.Repeat("1", 40), filepath.Join(t.TempDir(), "x.git")); task.CodeOf(err) != task.NotFound {
+		t.Errorf("a commit that is not there: %v", err)
+	}
+}
+
+// A shallow clone can be used as far as it goes.
+func TestStripAShallowClone(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	clone := filepath.Join(t.TempDir(), "clone")
+	p.git("clone", "--quiet", "--depth=1", "file://"+p.dir, clone)
+	made, err := source.Strip(t.Context(), clone, p.next, filepath.Join(t.TempDir(), "made.git"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if content, err := made.File(t.Context(), p.next, "sum.txt"); err != nil || string(content) != "the answer\n" {
+		t.Errorf("it has %q, %v", content, err)
+	}
+}
+
+// The configuration and the hooks of the repository that is read have no say.
+func TestNothingOfTheRepositoryRuns(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	ran := filepath.Join(t.TempDir(), "ran")
+	for _, key := range []string{"core.fsmonitor", "core.pager", "core.sshCommand", "diff.external", "core.alternateRefsCommand", "uploadpack.packObjectsHook", "filter.x.smudge", "filter.x.clean", "diff.x.textconv", "diff.x.command"} {
+		p.git("config", key, "touch "+ran)
+	}
+	made := strip(t, p)
+	patch := "diff --git a/.gitattributes b/.gitattributes\nnew file mode 100644\n--- /dev/null\n+++ b/.gitattributes\n@@ -0,0 +1 @@\n+* filter=x diff=x\n"
+	commit, err := made.Apply(t.Context(), p.base, patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff, err := made.Diff(t.Context(), p.base, commit); err != nil || !strings.Contains(diff, "+* filter=x diff=x") {
+		t.Errorf("the difference is %q, %v", diff, err)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("a command of the repository was run")
+	}
+}
+
+func TestHostilePatches(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	made := strip(t, p)
+	file := func(name string) string {
+		return "diff --git a/" + name + " b/" + name + "\nnew file mode 100644\n--- /dev/null\n+++ b/" + name + "\n@@ -0,0 +1 @@\n+x\n"
+	}
+	for name, patch := range map[string]string{
+		"up":          file("../up.txt"),
+		"absolute":    file("/../../tmp/absolute.txt"),
+		"git":         file(".git/hooks/post-checkout"),
+		"git in case": file("a/.GIT/config"),
+		"submodule":   "diff --git a/sub b/sub\nnew file mode 160000\nindex 0000000..1111111\n--- /dev/null\n+++ b/sub\n@@ -0,0 +1 @@\n+Subproject commit " + strings.Repeat("1", 40) + "\n",
+		"no patch":    "I have changed the file as you asked.\n",
+		"other":       "diff --git a/sum.txt b/sum.txt\n--- a/sum.txt\n+++ b/sum.txt\n@@ -1 +1 @@\n-something else\n+x\n",
+	} {
+		if commit, err := made.Apply(t.Context(), p.base, patch); err == nil || task.CodeOf(err) != task.Invalid {
+			t.Errorf("%s: %s, %v", name, commit, err)
+		}
+	}
+}
+
+// The hidden tests win over whatever the work has made of their files.
+func TestHiddenTestsWin(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	made := strip(t, p)
+	tests, err := made.Apply(t.Context(), p.base, "diff --git a/tests/sum_test.txt b/tests/sum_test.txt\n--- a/tests/sum_test.txt\n+++ b/tests/sum_test.txt\n@@ -1 +1 @@\n-old\n+hidden\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := "diff --git a/sum.txt b/sum.txt\n--- a/sum.txt\n+++ b/sum.txt\n@@ -1 +1 @@\n-one\n+mine\n"
+	deleted := "diff --git a/tests/sum_test.txt b/tests/sum_test.txt\ndeleted file mode 100644\n--- a/tests/sum_test.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-old\n"
+	for name, patch := range map[string]string{
+		"left alone": work,
+		"edited":     work + "diff --git a/tests/sum_test.txt b/tests/sum_test.txt\n--- a/tests/sum_test.txt\n+++ b/tests/sum_test.txt\n@@ -1 +1 @@\n-old\n+easy\n",
+		"deleted":    work + deleted,
+		"a link":     work + deleted + "diff --git a/tests b/tests\nnew file mode 120000\n--- /dev/null\n+++ b/tests\n@@ -0,0 +1 @@\n+/tmp\n\\ No newline at end of file\n",
+	} {
+		commit, err := made.Apply(t.Context(), p.base, patch)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		both, err := made.With(t.Context(), commit, tests)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for file, want := range map[string]string{"sum.txt": "mine\n", "tests/sum_test.txt": "hidden\n"} {
+			if content, err := made.File(t.Context(), both, file); err != nil || string(content) != want {
+				t.Errorf("%s: %s is %q, %v", name, file, content, err)
+			}
+		}
+	}
+}
