@@ -12,7 +12,10 @@ import (
 )
 
 // client asks for modules through the go command, from wherever this machine has them.
-type client struct{ dir string }
+type client struct {
+	dir     string // for what it does not keep
+	environ []string
+}
 
 // version is one version of a module as go mod download has put it on this machine.
 type version struct {
@@ -27,7 +30,7 @@ type version struct {
 func (c client) command(ctx context.Context, dir string, arguments ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = dir
-	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GO111MODULE=on", "GOTOOLCHAIN=local")
+	command.Env = append(append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GO111MODULE=on", "GOTOOLCHAIN=local"), c.environ...)
 	var said bytes.Buffer
 	command.Stderr = &said
 	output, err := command.Output()

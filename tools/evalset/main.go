@@ -51,6 +51,7 @@ type options struct {
 	tries   int           // pairs of a module to look at, if the list names none
 	timeout time.Duration // of one run of the tests
 	warm    string        // packages to compile once for all runs
+	environ []string      // for the go command besides that of this program
 	log     io.Writer
 }
 
@@ -110,7 +111,7 @@ func makeSet(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	maker := &maker{options: o, place: place, tester: sandboxes, client: client{dir: place}}
+	maker := &maker{options: o, place: place, tester: sandboxes, client: client{dir: place, environ: o.environ}}
 	found := maker.search(ctx, modules)
 	if err := errors.Join(found, maker.write()); err != nil {
 		return err

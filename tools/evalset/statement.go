@@ -57,7 +57,7 @@ func packagesOf(tests []string) []string {
 var (
 	changeLog = regexp.MustCompile(`(?i)^(changelog|changes|history|news|releases?|release[-_]?notes)(\.(md|markdown|txt|rst))?$`)
 	// heading is a line that begins with a version: "## [1.2.0] - 2020-01-01", "v1.2", "Version 1.2.0:".
-	heading = regexp.MustCompile(`(?i)^[#=*\s\[]*(?:version|release)?\s*v?(\d+\.\d+(?:\.\d+)?)(?:[^.\dA-Za-z]|\.?$|\.\s)`)
+	heading = regexp.MustCompile(`(?i)^[#=*\s\[]*(?:version|release)?\s*v?(\d+\.\d+(?:\.\d+)?)(?:-[^A-Za-z]|[^-.\dA-Za-z]|\.?$|\.\s)`)
 )
 
 // notes is the part of the newer version's change log about it. It is empty if there is none.

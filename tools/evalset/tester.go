@@ -10,7 +10,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/toryo-dev/toryo/internal/app/env"
 	"github.com/toryo-dev/toryo/internal/environment"
@@ -22,47 +21,55 @@ import (
 // tester runs the tests of modules, in sandboxes without a network. There is no other way to
 // run them: they are code of strangers.
 type tester struct {
-	engine  sandbox.Engine
-	place   string
-	timeout time.Duration
+	options
+
+	engine sandbox.Engine
+	place  string
+	warmed bool
 }
 
 const (
-	owner = "toryo-evalset"
-	// warmed is the key of the environment that each sandbox starts from: the compiler's
+	owner  = "toryo-evalset"
+	engine = "bubblewrap"
+	// compiled is the key of the environment that each sandbox starts from: the compiler's
 	// cache with the standard library in it, and nothing of a module. So no module can leave
 	// something for the next one.
-	warmed = "compiled-standard-library"
-	engine = "bubblewrap"
+	compiled = "compiled-packages"
 )
 
 // environ is what the go command is told in a sandbox.
 var environ = map[string]string{"GOPROXY": "off", "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"}
 
-// newTester makes an environment with the compiled packages.
-func newTester(ctx context.Context, place string, o options) (t *tester, err error) {
-	t = &tester{place: place, timeout: o.timeout}
-	if t.engine, _, err = (env.Engines{Dir: filepath.Join(place, "sandboxes"), Log: slog.New(slog.NewTextHandler(o.log, &slog.HandlerOptions{Level: slog.LevelWarn}))}).Choose(ctx, engine); err != nil {
+// newTester refuses a machine without sandboxes.
+func newTester(ctx context.Context, place string, o options) (*tester, error) {
+	log := slog.New(slog.NewTextHandler(o.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	found, _, err := (env.Engines{Dir: filepath.Join(place, "sandboxes"), Log: log}).Choose(ctx, engine)
+	if err != nil {
 		return nil, fmt.Errorf("tests of modules run in sandboxes only: %w", err)
 	}
-	fmt.Fprintf(o.log, "compiling %s for the sandboxes\n", o.warm)
-	workspace, err := os.MkdirTemp(place, "warm-")
+	return &tester{options: o, engine: found, place: place}, nil
+}
+
+// compile makes the environment that sandboxes start from.
+func (t *tester) compile(ctx context.Context) error {
+	fmt.Fprintf(t.log, "compiling %s for the sandboxes\n", t.warm)
+	workspace, err := os.MkdirTemp(t.place, "warm-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	before, err := workdir.List(workspace)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return t, t.within(ctx, sandbox.Spec{Workspace: workspace}, func(box sandbox.Sandbox) error {
-		ran, err := box.Run(ctx, sandbox.Command{Text: "go build " + o.warm})
+	return t.within(ctx, sandbox.Spec{Workspace: workspace}, func(box sandbox.Sandbox) error {
+		ran, err := box.Run(ctx, sandbox.Command{Text: "go build " + t.warm})
 		if err != nil {
 			return err
 		}
 		if ran.ExitCode != 0 {
-			return fmt.Errorf("go build %s in a sandbox: %s", o.warm, firstLine(string(ran.Log)))
+			return fmt.Errorf("go build %s in a sandbox: %s", t.warm, firstLine(string(ran.Log)))
 		}
-		_, err = box.Snapshot(ctx, warmed, before)
+		_, err = box.Snapshot(ctx, compiled, before)
 		return err
 	})
 }
@@ -83,6 +90,12 @@ const reports = ".toryo"
 
 // test runs the tests of a task with patches applied to its repository.
 func (t *tester) test(ctx context.Context, repository, command string, patches ...string) (report testreport.Report, err error) {
+	if !t.warmed {
+		if err := t.compile(ctx); err != nil {
+			return report, err
+		}
+		t.warmed = true
+	}
 	folder, err := os.MkdirTemp(t.place, "test-")
 	if err != nil {
 		return report, err
@@ -102,7 +115,7 @@ func (t *tester) test(ctx context.Context, repository, command string, patches .
 		return report, fmt.Errorf("%q is no command that reports on tests", command)
 	}
 	name := path.Join(reports, "report-"+rand.Text())
-	err = t.within(ctx, sandbox.Spec{Workspace: files, Snapshot: warmed}, func(box sandbox.Sandbox) error {
+	err = t.within(ctx, sandbox.Spec{Workspace: files, Snapshot: compiled}, func(box sandbox.Sandbox) error {
 		run := sandbox.Command{Text: runner.Command(path.Join(sandbox.WorkspacePath, name)), Timeout: t.timeout, Fresh: true}
 		ran, err := environment.RunTests(ctx, box, run, func(output []byte, exit int) testreport.Report {
 			found, err := workspace.Sub(name)
