@@ -116,7 +116,7 @@
 // only calls it. The commands are in app/command, and app/site turns a configuration into
 // a running server or agent. Package [github.com/toryo-dev/toryo/internal/endtoend] tests
 // whole installations, and endtoend/program the program as it is typed. tools/bench
-// measures what Toryo costs.
+// measures what Toryo costs, and tools/evalset makes tasks for evaluations.
 //
 // Which package may import which is a table in internal/testkit, and a test
 // fails when the code does not keep to it.
