@@ -3,7 +3,6 @@ package main
 import (
 	"archive/zip"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -177,7 +176,7 @@ func fences(t *testing.T, p proxy) {
 func (p proxy) sums(t *testing.T, path, version string) string {
 	t.Helper()
 	o, _ := p.options(t, "")
-	command := exec.Command("go", "mod", "download", "-json", path+"@"+version)
+	command := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", path+"@"+version)
 	command.Dir, command.Env = t.TempDir(), append(os.Environ(), o.environ...)
 	output, err := command.Output()
 	var found struct{ Sum, GoModSum string }
@@ -380,7 +379,7 @@ func TestBadArguments(t *testing.T) {
 		"": "--out is missing", "--out x y": `"y" is no flag`, "--out x --pairs 0": "larger than nothing", "--out " + full: "is not empty",
 		"--out x --modules " + full + "/none": "no such file", "--out x --modules " + list: "line 1 of the list of modules: 2 words",
 	} {
-		if err := run(context.Background(), strings.Fields(line), &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), want) {
+		if err := run(t.Context(), strings.Fields(line), &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", line, err)
 		}
 	}

@@ -41,8 +41,8 @@ type row struct {
 	Patch            string   `json:"patch"`
 	TestPatch        string   `json:"test_patch"`
 	ProblemStatement string   `json:"problem_statement"`
-	FailToPass       []string `json:"FAIL_TO_PASS"` //nolint:tagliatelle // as SWE-bench has it
-	PassToPass       []string `json:"PASS_TO_PASS"` //nolint:tagliatelle // as SWE-bench has it
+	FailToPass       []string `json:"FAIL_TO_PASS"`
+	PassToPass       []string `json:"PASS_TO_PASS"`
 	TestCommand      string   `json:"test_cmd"`
 	Version          string   `json:"version"`
 	CreatedAt        string   `json:"created_at"`

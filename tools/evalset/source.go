@@ -200,12 +200,12 @@ func (c client) vendor(ctx context.Context, s source) (files, error) {
 	return vendored[1], nil
 }
 
-// unfitPair is why a pair is no task.
-type unfitPair struct{ reason string }
+// unfitError is why a pair is no task.
+type unfitError struct{ reason string }
 
-func (u unfitPair) Error() string { return u.reason }
+func (u unfitError) Error() string { return u.reason }
 
-func unfit(format string, values ...any) error { return unfitPair{fmt.Sprintf(format, values...)} }
+func unfit(format string, values ...any) error { return unfitError{fmt.Sprintf(format, values...)} }
 
 // unfitness is why a pair is no task, empty if there is no error. False means that something
 // else went wrong, alone or besides.
@@ -213,7 +213,7 @@ func unfitness(err error) (string, bool) {
 	switch err := err.(type) { //nolint:errorlint // the errors within are looked at below
 	case nil:
 		return "", true
-	case unfitPair:
+	case unfitError:
 		return err.reason, true
 	case interface{ Unwrap() []error }:
 		all := err.Unwrap()
