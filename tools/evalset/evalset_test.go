@@ -210,7 +210,8 @@ func TestSet(t *testing.T) {
 	t.Run("repository", func(t *testing.T) { t.Parallel(); wantRepository(t, o.out, tasks[0]) })
 	t.Run("dependency", func(t *testing.T) {
 		t.Parallel()
-		if got := tasks[1]; got.TestCommand != "go test -vet=off -mod=vendor ./..." || !slices.Equal(got.FailToPass, []string{"example.com/fence/v2 TestOf"}) || strings.Contains(got.Patch, "vendor/") {
+		if got := tasks[1]; got.TestCommand != "go test -vet=off -mod=vendor ./..." || !slices.Equal(got.FailToPass, []string{"example.com/fence/v2 TestOf"}) || strings.Contains(got.Patch, "vendor/") ||
+			!strings.Contains(got.ProblemStatement, "\nThese are new or changed, and fail now: TestOf.\n") {
 			t.Errorf("%+v", got)
 		}
 		if has := gitOutput(t, filepath.Join(o.out, tasks[1].RepoPath), "show", tasks[1].BaseCommit+":vendor/example.com/wood/wood.go"); !strings.Contains(has, "Oak") {

@@ -20,16 +20,18 @@ const (
 	mostNotes        = 8 << 10
 	mostDeclarations = 8 << 10
 	mostDoc          = 400
+	mostTestNames    = 50
 )
 
 // statement is what the model is asked for: what the newer version says of itself where it
-// has a change log, the packages whose tests have to pass, and the declarations that these
-// tests use and the older version does not have in that form. Without the latter nobody could
-// know their names.
+// has a change log, or else the names of the tests that fail; the packages whose tests have to
+// pass; and the declarations that these tests use and the older version does not have in that
+// form. Without the latter nobody could know their names.
 func (s source) statement(p pair, tests string, failToPass []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "This repository has version %s of the Go module %s. ", p.older, p.module)
-	if notes := s.notes(p.newer); notes != "" {
+	notes := s.notes(p.newer)
+	if notes != "" {
 		fmt.Fprintf(&b, "Change it as the change log says of version %s:\n\n%s\n\n", p.newer, notes)
 	} else {
 		fmt.Fprintf(&b, "Change it so that it does what the tests of version %s expect.\n\n", p.newer)
@@ -37,6 +39,9 @@ func (s source) statement(p pair, tests string, failToPass []string) string {
 	b.WriteString("Hidden tests of these packages have to pass:\n\n")
 	for _, name := range packagesOf(failToPass) {
 		fmt.Fprintf(&b, "- %s\n", name)
+	}
+	if changed := changedTests(tests, failToPass); notes == "" && len(changed) > 0 {
+		fmt.Fprintf(&b, "\nThese are new or changed, and fail now: %s.\n", strings.Join(changed, ", "))
 	}
 	if declared := s.declarations(tests); declared != "" {
 		fmt.Fprintf(&b, "\nThey use these declarations, which are new or differ from those in the repository:\n\n```go\n%s```\n", declared)
@@ -52,6 +57,20 @@ func packagesOf(tests []string) []string {
 		found[name] = true
 	}
 	return slices.Sorted(maps.Keys(found))
+}
+
+// changedTests are the functions among tests that their patch names: where it changes one, git
+// says its name. The others fail because their package does not compile.
+func changedTests(patch string, tests []string) []string {
+	named, found := wordsOf(patch, "+", "@@"), map[string]bool{}
+	for _, test := range tests {
+		_, test, _ = strings.Cut(test, " ")
+		if test, _, _ = strings.Cut(test, "/"); named[test] {
+			found[test] = true
+		}
+	}
+	list := slices.Sorted(maps.Keys(found))
+	return list[:min(len(list), mostTestNames)]
 }
 
 var (
@@ -101,17 +120,23 @@ func notesOf(text, version string) string {
 
 var word = regexp.MustCompile(`[\pL_][\pL\pN_]*`)
 
-// declarations are those of the newer version that are new or have another form, and whose
-// names are in lines that the tests add.
-func (s source) declarations(tests string) string {
-	used := map[string]bool{}
-	for line := range strings.Lines(tests) {
-		if strings.HasPrefix(line, "+") {
+// wordsOf are the words in those lines of a patch that begin so.
+func wordsOf(patch string, beginnings ...string) map[string]bool {
+	found := map[string]bool{}
+	for line := range strings.Lines(patch) {
+		if slices.ContainsFunc(beginnings, func(beginning string) bool { return strings.HasPrefix(line, beginning) }) {
 			for _, name := range word.FindAllString(line, -1) {
-				used[name] = true
+				found[name] = true
 			}
 		}
 	}
+	return found
+}
+
+// declarations are those of the newer version that are new or have another form, and whose
+// names are in lines that the tests add.
+func (s source) declarations(tests string) string {
+	used := wordsOf(tests, "+")
 	was, is := declarationsOf(s.older), declarationsOf(s.newer)
 	var b strings.Builder
 	last := ""
