@@ -40,8 +40,8 @@ func (s source) statement(p pair, tests string, failToPass []string) string {
 	for _, name := range packagesOf(failToPass) {
 		fmt.Fprintf(&b, "- %s\n", name)
 	}
-	if changed := changedTests(tests, failToPass); notes == "" && len(changed) > 0 {
-		fmt.Fprintf(&b, "\nThese are new or changed, and fail now: %s.\n", strings.Join(changed, ", "))
+	if notes == "" {
+		fmt.Fprintf(&b, "\nThese of them fail now: %s.\n", strings.Join(s.changedTests(failToPass), ", "))
 	}
 	if declared := s.declarations(tests); declared != "" {
 		fmt.Fprintf(&b, "\nThey use these declarations, which are new or differ from those in the repository:\n\n```go\n%s```\n", declared)
@@ -59,18 +59,45 @@ func packagesOf(tests []string) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// changedTests are the functions among tests that their patch names: where it changes one, git
-// says its name. The others fail because their package does not compile.
-func changedTests(patch string, tests []string) []string {
-	named, found := wordsOf(patch, "+", "@@"), map[string]bool{}
+// changedTests are the functions among tests that are new or have another text. The others
+// fail because their package does not compile, or by what they read: they are named only if
+// there is none of the former.
+func (s source) changedTests(tests []string) []string {
+	was, is := testFunctions(s.older), testFunctions(s.newer)
+	found, others := map[string]bool{}, map[string]bool{}
 	for _, test := range tests {
 		_, test, _ = strings.Cut(test, " ")
-		if test, _, _ = strings.Cut(test, "/"); named[test] {
+		test, _, _ = strings.Cut(test, "/")
+		if others[test] = true; was[test] != is[test] {
 			found[test] = true
 		}
 	}
+	if len(found) == 0 {
+		found = others
+	}
 	list := slices.Sorted(maps.Keys(found))
 	return list[:min(len(list), mostTestNames)]
+}
+
+// testFunctions are the texts of the functions in test files, by name.
+func testFunctions(f files) map[string]string {
+	found := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(f.only(isTest))) {
+		if !strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, "", f[name], parser.SkipObjectResolution)
+		if err != nil { // such as code for another version of Go: the statement says less
+			continue
+		}
+		for _, d := range file.Decls {
+			if function, is := d.(*ast.FuncDecl); is {
+				found[function.Name.Name] += string(f[name][set.Position(d.Pos()).Offset:set.Position(d.End()).Offset])
+			}
+		}
+	}
+	return found
 }
 
 var (
@@ -120,23 +147,17 @@ func notesOf(text, version string) string {
 
 var word = regexp.MustCompile(`[\pL_][\pL\pN_]*`)
 
-// wordsOf are the words in those lines of a patch that begin so.
-func wordsOf(patch string, beginnings ...string) map[string]bool {
-	found := map[string]bool{}
-	for line := range strings.Lines(patch) {
-		if slices.ContainsFunc(beginnings, func(beginning string) bool { return strings.HasPrefix(line, beginning) }) {
-			for _, name := range word.FindAllString(line, -1) {
-				found[name] = true
-			}
-		}
-	}
-	return found
-}
-
 // declarations are those of the newer version that are new or have another form, and whose
 // names are in lines that the tests add.
 func (s source) declarations(tests string) string {
-	used := wordsOf(tests, "+")
+	used := map[string]bool{}
+	for line := range strings.Lines(tests) {
+		if strings.HasPrefix(line, "+") {
+			for _, name := range word.FindAllString(line, -1) {
+				used[name] = true
+			}
+		}
+	}
 	was, is := declarationsOf(s.older), declarationsOf(s.newer)
 	var b strings.Builder
 	last := ""
