@@ -86,7 +86,7 @@ func parsePair(words []string) (pair, error) {
 	}
 	for _, sum := range []string{p.olderSum, p.newerSum} {
 		if !strings.HasPrefix(sum, "h1:") {
-			return p, fmt.Errorf("%q is no sum, which begins with h1:", sum)
+			return p, fmt.Errorf("%q does not begin with h1: as sums do", sum)
 		}
 	}
 	return p, nil
