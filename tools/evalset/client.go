@@ -41,7 +41,7 @@ func (c client) command(ctx context.Context, dir string, arguments ...string) ([
 		return nil, fmt.Errorf("the go command is needed: %w", err)
 	}
 	if err != nil && said.Len() > 0 {
-		err = unfit("go %s: %s", arguments[0], firstLine(said.String()))
+		err = unfitError{"the go command fails: go " + arguments[0], firstLine(said.String())}
 	}
 	return output, err
 }
@@ -65,11 +65,15 @@ func (c client) download(ctx context.Context, p *pair) (older, newer version, er
 	get := func(name string, sum, at *string) (found version, err error) {
 		// On failure it prints its reason in the same form.
 		output, err := c.command(ctx, c.dir, "mod", "download", "-json", p.module+"@"+name)
-		if broken := json.Unmarshal(output, &found); broken != nil {
-			return found, errors.Join(err, broken)
+		if broken := json.Unmarshal(output, &found); broken != nil && err == nil {
+			return found, fmt.Errorf("go mod download -json: %w", broken)
 		}
 		if found.Error != "" {
-			return found, unfit("go mod download: %s", firstLine(found.Error))
+			err = unfitError{"it cannot be downloaded", firstLine(found.Error)}
+		}
+		if failed, is := unfitness(err); is && err != nil && *sum != "" {
+			// The list says that it is there: without it the set would be another one.
+			return found, fmt.Errorf("%s: %s", failed.reason, failed.details)
 		}
 		if err != nil {
 			return found, err

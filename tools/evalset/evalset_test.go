@@ -209,7 +209,12 @@ func TestSet(t *testing.T) {
 	if want := []string{"example.com__gate-v1.1.0", "example.com__fence-v2.0.1"}; !slices.Equal(ids, want) {
 		t.Fatalf("the tasks are %q\n%s", ids, log)
 	}
-	wantReasons(t, readLines[attempt](t, filepath.Join(o.out, triedFile)))
+	tried := readLines[attempt](t, filepath.Join(o.out, triedFile))
+	wantReasons(t, tried)
+	if !strings.Contains(log.String(), "example.com/none") {
+		t.Errorf("the log does not say that a module is not there:\n%s", log)
+	}
+	wantToGoOn(t, o, tasks, tried)
 	t.Run("row", func(t *testing.T) { t.Parallel(); wantRow(t, tasks[0]) })
 	t.Run("repository", func(t *testing.T) { t.Parallel(); wantRepository(t, o.out, tasks[0]) })
 	t.Run("dependency", func(t *testing.T) {
@@ -242,11 +247,41 @@ func TestSet(t *testing.T) {
 	})
 }
 
+// wantToGoOn calls the program again with the same folder, as after it was killed while it
+// made a task: what was done is not done again, and what was in the middle is removed.
+func wantToGoOn(t *testing.T, o options, tasks []row, tried []attempt) {
+	t.Helper()
+	half := filepath.Join(o.out, repositories, "example.com__half-v1.0.0.git")
+	for _, folder := range []string{half, filepath.Join(o.out, workFolder, "left")} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := &bytes.Buffer{}
+	o.log = again
+	if err := makeSet(t.Context(), o); err == nil || !strings.Contains(err.Error(), "2 of 3 pairs are good") {
+		t.Errorf("%v\n%s", err, again)
+	}
+	if strings.Contains(again.String(), "example.com/gate") {
+		t.Errorf("pairs were tried again:\n%s", again)
+	}
+	if got := readLines[row](t, filepath.Join(o.out, tasksFile)); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", tasks) {
+		t.Errorf("the tasks have changed: %+v", got)
+	}
+	if got := readLines[attempt](t, filepath.Join(o.out, triedFile)); !slices.Equal(got, tried) {
+		t.Errorf("the pairs that were tried have changed: %+v", got)
+	}
+	for _, gone := range []string{half, filepath.Join(o.out, workFolder)} {
+		if _, err := os.Stat(gone); err == nil {
+			t.Errorf("%s is still there", gone)
+		}
+	}
+}
+
 // wantReasons looks at why the other pairs are no tasks.
 func wantReasons(t *testing.T, tried []attempt) {
 	t.Helper()
 	want := map[string]string{
-		"example.com/none ":           "go list: ",
 		"example.com/gate v1.6.0":     "go.mod requires other modules",
 		"example.com/gate v1.5.0":     "other tests pass when they are run a second time",
 		"example.com/gate v1.4.0":     "its tests do not pass with the gold patch: 1 fail, such as example.com/gate TestHeight",
@@ -364,6 +399,54 @@ func TestOtherContentThanListed(t *testing.T) {
 	}
 }
 
+// A pair that the list names must be there: without it the set would be another one.
+func TestListedPairThatCannotBeDownloaded(t *testing.T) {
+	t.Parallel()
+	needBubblewrap(t)
+	p := newProxy(t)
+	o, _ := p.options(t, "example.com/gone v1.0.0 v1.1.0 h1:AAAA= h1:BBBB=\n")
+	if err := makeSet(t.Context(), o); err == nil || !strings.Contains(err.Error(), "example.com/gone v1.0.0 v1.1.0: it cannot be downloaded") {
+		t.Error(err)
+	}
+}
+
+// What is handed on has no address of this machine in it.
+func TestReasonsWithoutAddresses(t *testing.T) {
+	t.Parallel()
+	why, is := unfitness(unfitError{"it cannot be downloaded", "dial tcp 10.0.0.1:443: timeout"})
+	m := &maker{options: options{log: &bytes.Buffer{}}}
+	if err := m.note(pair{module: "example.com/a", older: "v1.0.0", newer: "v1.1.0"}, time.Now(), why); err != nil || !is {
+		t.Fatal(err)
+	}
+	if text, err := lines(m.tried); err != nil || strings.Contains(string(text), "10.0.0.1") || !strings.Contains(string(text), "cannot be downloaded") {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// go mod vendor would copy the code of this machine into the task.
+func TestReplacedByAFolder(t *testing.T) {
+	t.Parallel()
+	for _, to := range []string{"/etc", "../up", "./here"} {
+		_, err := requirements(files{"go.mod": []byte(goMod + "\nrequire example.com/wood v1.0.0\n\nreplace example.com/wood => " + to + "\n")})
+		if why, is := unfitness(err); !is || !strings.Contains(why.reason, "by a folder") {
+			t.Errorf("%s: %v", to, err)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	id, _ := names(pair{module: "example.com/~user/a+b", newer: "v1.0.0+incompatible"})
+	if id != "user__a-b-v1.0.0-incompatible" {
+		t.Errorf("the name is %q", id)
+	}
+	m := &maker{tasks: []row{{InstanceID: "a__b-c-v1.0.0"}}}
+	_, err := m.task(t.Context(), &pair{module: "example.com/a/b/c", older: "v0.9.0", newer: "v1.0.0"})
+	if why, is := unfitness(err); !is || why.reason != "another task has the name a__b-c-v1.0.0" {
+		t.Errorf("a second task of the same name: %v", err)
+	}
+}
+
 func TestNoSandbox(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	p := newProxy(t)
@@ -401,7 +484,7 @@ func TestList(t *testing.T) {
 		}
 	}
 	got, err := parseList("example.com/a\nexample.com/b v1.0.0 v1.1.0 h1:a h1:b # two\nexample.com/b v1.1.0 v1.2.0 h1:b h1:c\n")
-	if err != nil || len(got) != 2 || got[0].path != "example.com/a" || got[0].pairs != nil || len(got[1].pairs) != 2 || got[1].pairs[1].line() != "example.com/b v1.1.0 v1.2.0 h1:b h1:c" {
+	if err != nil || len(got) != 2 || got[0].path != "example.com/a" || got[0].pairs != nil || len(got[1].pairs) != 2 || got[1].pairs[1] != (pair{module: "example.com/b", older: "v1.1.0", newer: "v1.2.0", olderSum: "h1:b", newerSum: "h1:c"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := parseList(builtIn); err != nil {

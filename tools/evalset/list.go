@@ -21,9 +21,6 @@ type pair struct {
 
 func (p pair) String() string { return p.module + " " + p.older + " " + p.newer }
 
-// line is the pair as a line of the list.
-func (p pair) line() string { return p.String() + " " + p.olderSum + " " + p.newerSum }
-
 // listed is a module of the list with the pairs that are named for it, if any are.
 type listed struct {
 	path  string

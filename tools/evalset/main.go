@@ -59,7 +59,7 @@ func run(ctx context.Context, arguments []string, log io.Writer) error {
 	o := options{log: log, modules: builtIn, warm: "std"}
 	flags := flag.NewFlagSet("evalset", flag.ContinueOnError)
 	flags.SetOutput(log)
-	flags.StringVar(&o.out, "out", "", "folder for the set; it must not exist, or be empty")
+	flags.StringVar(&o.out, "out", "", "folder for the set; with a set that was begun there, it goes on")
 	list := flags.String("modules", "", "file with the modules, one on a line, each with a pair of versions and their sums or without (default: the list of this program)")
 	flags.IntVar(&o.pairs, "pairs", 25, "how many tasks to make")
 	flags.IntVar(&o.tries, "tries", 6, "how many pairs of versions to look at, the newest first, of a module whose line names none")
@@ -96,15 +96,17 @@ func makeSet(ctx context.Context, o options) (err error) {
 	if o.out, err = filepath.Abs(o.out); err != nil {
 		return err
 	}
-	if found, err := os.ReadDir(o.out); err == nil && len(found) > 0 {
-		return fmt.Errorf("%s is not empty: name another folder", o.out)
+	if found, err := os.ReadDir(o.out); err == nil && len(found) > 0 && !isSet(o.out) {
+		return fmt.Errorf("%s is not empty and has no set in it: name another folder", o.out)
 	}
-	if err := os.MkdirAll(filepath.Join(o.out, repositories), 0o755); err != nil { //nolint:gosec // nothing in it is secret
+	place := filepath.Join(o.out, workFolder)
+	if err := workdir.Remove(place); err != nil { // of a call that was killed
 		return err
 	}
-	place, err := os.MkdirTemp("", "toryo-evalset-")
-	if err != nil {
-		return err
+	for _, folder := range []string{place, filepath.Join(o.out, repositories)} {
+		if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // nothing in it is secret
+			return err
+		}
 	}
 	defer func() { err = errors.Join(err, workdir.Remove(place)) }()
 	sandboxes, err := newTester(ctx, place, o)
@@ -112,8 +114,10 @@ func makeSet(ctx context.Context, o options) (err error) {
 		return err
 	}
 	maker := &maker{options: o, place: place, tester: sandboxes, client: client{dir: place, environ: o.environ}}
-	found := maker.search(ctx, modules)
-	if err := errors.Join(found, maker.write()); err != nil {
+	if err := errors.Join(maker.goOn(), maker.write()); err != nil {
+		return err
+	}
+	if err := maker.search(ctx, modules); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.log, "%d tasks of %d modules, of %d pairs that were tried\n", len(maker.tasks), maker.modules(), len(maker.tried))
@@ -121,6 +125,12 @@ func makeSet(ctx context.Context, o options) (err error) {
 		return fmt.Errorf("%d of %d pairs are good: name more modules or allow more tries", len(maker.tasks), o.pairs)
 	}
 	return nil
+}
+
+// isSet says whether an earlier call has begun a set in the folder.
+func isSet(folder string) bool {
+	_, err := os.Stat(filepath.Join(folder, triedFile))
+	return err == nil
 }
 
 // firstLine shortens what a program has said to a reason.

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -20,6 +22,7 @@ import (
 // The names of what is in the folder of a set.
 const (
 	repositories = "repos"
+	workFolder   = "work" // is removed at the end
 	tasksFile    = "tasks.jsonl"
 	triedFile    = "tried.jsonl"
 	modulesFile  = "modules.txt"
@@ -54,8 +57,12 @@ type attempt struct {
 	Older   string  `json:"older"`
 	Newer   string  `json:"newer"`
 	Reason  string  `json:"reason,omitempty"` // why it is no task
+	Task    string  `json:"task,omitempty"`   // the identity of the task that it became
+	Sums    string  `json:"sums,omitempty"`   // of both versions, if it became one
 	Seconds float64 `json:"seconds"`
 }
+
+func (a attempt) pair() pair { return pair{module: a.Module, older: a.Older, newer: a.Newer} }
 
 // maker makes the tasks of a set.
 type maker struct {
@@ -66,7 +73,6 @@ type maker struct {
 	tester *tester
 
 	tasks []row
-	good  []pair
 	tried []attempt
 }
 
@@ -99,13 +105,21 @@ func (m *maker) next(ctx context.Context, l *listed) error {
 	for len(l.pairs) > 0 && len(m.tasks) < m.pairs {
 		p := l.pairs[0]
 		l.pairs = l.pairs[1:]
+		if slices.ContainsFunc(m.tried, func(a attempt) bool { return a.pair().String() == p.String() }) {
+			continue // by an earlier call
+		}
 		began := time.Now()
 		task, err := m.task(ctx, &p)
+		if err == nil {
+			m.tasks = append(m.tasks, task)
+		}
 		if err := m.note(p, began, err); err != nil {
 			return fmt.Errorf("%s: %w", p, err)
 		}
+		if err := m.write(); err != nil {
+			return err
+		}
 		if err == nil {
-			m.tasks, m.good = append(m.tasks, task), append(m.good, p)
 			return nil
 		}
 	}
@@ -123,14 +137,25 @@ func (m *maker) note(p pair, began time.Time, err error) error {
 		return nil // the versions of a module were listed
 	}
 	took := time.Since(began)
-	m.tried = append(m.tried, attempt{Module: p.module, Older: p.older, Newer: p.newer, Reason: why, Seconds: took.Round(time.Millisecond).Seconds()})
-	fmt.Fprintf(m.log, "%s: %s (%s)\n", p, cmp.Or(why, "good"), took.Round(time.Second/10))
+	tried := attempt{Module: p.module, Older: p.older, Newer: p.newer, Reason: why.reason, Seconds: took.Round(time.Millisecond).Seconds()}
+	if err == nil {
+		tried.Task, _ = names(p)
+		tried.Sums = p.olderSum + " " + p.newerSum
+	}
+	if p.newer != "" {
+		m.tried = append(m.tried, tried)
+	}
+	fmt.Fprintf(m.log, "%s: %s (%s) %s\n", p, cmp.Or(why.reason, "good"), took.Round(time.Second/10), why.details)
 	return nil
 }
 
-// task makes a task of a pair, with its repository. If the pair is no task the repository is
-// removed again.
+// task makes a task of a pair, with its repository, which gets its place in the set when the
+// pair is good.
 func (m *maker) task(ctx context.Context, p *pair) (made row, err error) {
+	id, repo := names(*p)
+	if slices.ContainsFunc(m.tasks, func(task row) bool { return task.InstanceID == id }) {
+		return made, unfit("another task has the name %s", id)
+	}
 	older, newer, err := m.client.download(ctx, p)
 	if err != nil {
 		return made, err
@@ -150,20 +175,18 @@ func (m *maker) task(ctx context.Context, p *pair) (made row, err error) {
 	if len(s.vendor) > 0 {
 		command = "go test -vet=off -mod=vendor ./..."
 	}
-	id, repo := names(*p)
-	at := path.Join(repositories, id+".git")
-	repository := filepath.Join(m.out, filepath.FromSlash(at))
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(repository))
-		}
-	}()
+	repository := filepath.Join(m.place, id+".git")
+	defer func() { err = errors.Join(err, os.RemoveAll(repository)) }()
 	base, err := commit(ctx, repository, m.place, s.older.and(s.vendor), p.module+" "+p.older, p.olderTime)
 	if err != nil {
 		return made, err
 	}
 	found, err := m.tester.judge(ctx, repository, command, gold, tests)
 	if err != nil {
+		return made, err
+	}
+	at := path.Join(repositories, id+".git")
+	if err := os.Rename(repository, filepath.Join(m.out, filepath.FromSlash(at))); err != nil {
 		return made, err
 	}
 	return row{InstanceID: id, Repo: repo, RepoPath: at, BaseCommit: base, Patch: gold, TestPatch: tests,
@@ -190,25 +213,82 @@ func names(p pair) (id, repo string) {
 	if len(words) == 1 {
 		repo = words[0] + "/" + words[0]
 	}
-	return strings.ReplaceAll(repo, "/", "__") + "-" + p.newer, repo
+	plain := func(r rune) rune {
+		if r < 0x80 && (r == '.' || r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z') {
+			return r
+		}
+		return '-' // the identity is the name of files
+	}
+	return strings.TrimLeft(strings.Map(plain, strings.ReplaceAll(repo, "/", "__")+"-"+p.newer), "._-"), repo
 }
 
 // modules is how many modules have a task.
 func (m *maker) modules() int {
 	found := map[string]bool{}
-	for _, p := range m.good {
-		found[p.module] = true
+	for _, a := range m.tried {
+		found[a.Module] = found[a.Module] || a.Task != ""
 	}
+	maps.DeleteFunc(found, func(_ string, has bool) bool { return !has })
 	return len(found)
 }
 
+// goOn reads what an earlier call has left in the folder of the set. What it was in the
+// middle of is removed: a repository whose task was not written.
+func (m *maker) goOn() error {
+	if err := readJSON(filepath.Join(m.out, tasksFile), &m.tasks); err != nil {
+		return err
+	}
+	if err := readJSON(filepath.Join(m.out, triedFile), &m.tried); err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, task := range m.tasks {
+		known[task.InstanceID] = true
+	}
+	m.tried = slices.DeleteFunc(m.tried, func(a attempt) bool { return a.Task != "" && !known[a.Task] })
+	found, err := os.ReadDir(filepath.Join(m.out, repositories))
+	if err != nil {
+		return err
+	}
+	for _, entry := range found {
+		if !known[strings.TrimSuffix(entry.Name(), ".git")] {
+			if err := os.RemoveAll(filepath.Join(m.out, repositories, entry.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readJSON adds the lines of a file to the values, if there is such a file.
+func readJSON[T any](file string, values *[]T) error {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		var value T
+		if err := json.Unmarshal([]byte(line), &value); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		*values = append(*values, value)
+	}
+	return nil
+}
+
 // write writes the tasks, the pairs that were tried, and the list that leads to the same
-// tasks again.
+// tasks again. It is called after each pair, so that a call that is interrupted can be
+// repeated: the pairs go first, since one whose task is missing is tried again.
 func (m *maker) write() error {
 	var list strings.Builder
 	list.WriteString("# module, older version, newer version, sums of both as in go.sum\n")
-	for _, p := range slices.SortedStableFunc(slices.Values(m.good), func(a, b pair) int { return strings.Compare(a.module, b.module) }) {
-		list.WriteString(p.line() + "\n")
+	for _, a := range slices.SortedStableFunc(slices.Values(m.tried), func(a, b attempt) int { return strings.Compare(a.Module, b.Module) }) {
+		if a.Task != "" {
+			list.WriteString(a.pair().String() + " " + a.Sums + "\n")
+		}
 	}
 	tasks, err := lines(m.tasks)
 	if err != nil {
@@ -218,8 +298,15 @@ func (m *maker) write() error {
 	if err != nil {
 		return err
 	}
-	for name, content := range map[string][]byte{tasksFile: tasks, triedFile: tried, modulesFile: []byte(list.String())} {
-		if err := os.WriteFile(filepath.Join(m.out, name), content, 0o644); err != nil { //nolint:gosec // nothing in it is secret
+	for _, one := range []struct {
+		name    string
+		content []byte
+	}{{triedFile, tried}, {tasksFile, tasks}, {modulesFile, []byte(list.String())}} {
+		made := filepath.Join(m.place, one.name)
+		if err := os.WriteFile(made, one.content, 0o644); err != nil { //nolint:gosec // nothing in it is secret
+			return err
+		}
+		if err := os.Rename(made, filepath.Join(m.out, one.name)); err != nil {
 			return err
 		}
 	}

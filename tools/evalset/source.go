@@ -157,6 +157,9 @@ func requirements(f files) ([]string, error) {
 		lines = append(lines, "require "+r.Mod.String())
 	}
 	for _, r := range mod.Replace {
+		if r.New.Version == "" {
+			return nil, unfit("go.mod replaces %s by a folder", r.Old.Path) // of this machine, here
+		}
 		lines = append(lines, "replace "+r.Old.String()+" "+r.New.String())
 	}
 	for _, e := range mod.Exclude {
@@ -200,26 +203,29 @@ func (c client) vendor(ctx context.Context, s source) (files, error) {
 	return vendored[1], nil
 }
 
-// unfitError is why a pair is no task.
-type unfitError struct{ reason string }
+// unfitError is why a pair is no task. The details are for whoever runs the program: they
+// may name addresses of this machine, and the set is handed on.
+type unfitError struct{ reason, details string }
 
 func (u unfitError) Error() string { return u.reason }
 
-func unfit(format string, values ...any) error { return unfitError{fmt.Sprintf(format, values...)} }
+func unfit(format string, values ...any) error {
+	return unfitError{reason: fmt.Sprintf(format, values...)}
+}
 
 // unfitness is why a pair is no task, empty if there is no error. False means that something
 // else went wrong, alone or besides.
-func unfitness(err error) (string, bool) {
+func unfitness(err error) (unfitError, bool) {
 	switch err := err.(type) { //nolint:errorlint // the errors within are looked at below
 	case nil:
-		return "", true
+		return unfitError{}, true
 	case unfitError:
-		return err.reason, true
+		return err, true
 	case interface{ Unwrap() []error }:
 		all := err.Unwrap()
 		if len(all) == 1 {
 			return unfitness(all[0])
 		}
 	}
-	return "", false
+	return unfitError{}, false
 }
