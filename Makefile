@@ -10,7 +10,7 @@ DIST ?=
 PACKAGES ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build needs test test-rest test-all test-dist test-quick fresh first-day drill lint fmt generate pictures dist dist-check bench clean
+.PHONY: help build needs test test-rest test-all test-dist test-quick fresh first-day drill eval-set lint fmt generate pictures dist dist-check bench clean
 
 # What make test needs; no server among it is compiled from source.
 NEEDS := gcc git python postgresql bubblewrap docker contracts signing aimock chromium axe
@@ -49,6 +49,10 @@ first-day: ## Install the Debian package on such a system and connect a real Git
 drill: ## Break installations for an hour, and on Gitea for a quarter; write drill.html (root)
 	@scripts/install-needs postgresql bubblewrap gitea
 	@scripts/drill
+
+eval-set: ## Make tasks for evaluations from versions of Go modules, into eval-set
+	@scripts/install-needs git bubblewrap
+	go run ./tools/evalset --out eval-set
 
 lint: ## Check the Go code and the scripts
 	@scripts/lint $(PACKAGES)
@@ -96,4 +100,4 @@ bench: ## Measure start, memory, size, idleness, load, stores, sandboxes, turns,
 	@go test -run '^$$' -bench BenchmarkRestart -benchtime 1x ./internal/endtoend/program
 
 clean: ## Remove what was built
-	rm -rf bin dist
+	rm -rf bin dist eval-set

@@ -119,7 +119,7 @@
 // only calls it. The commands are in app/command, and app/site turns a configuration into
 // a running server or agent. Package [github.com/toryo-dev/toryo/internal/endtoend] tests
 // whole installations, and endtoend/program the program as it is typed. tools/bench
-// measures what Toryo costs.
+// measures what Toryo costs, and tools/evalset makes tasks for evaluations.
 //
 // Package [github.com/toryo-dev/toryo/internal/eval] runs sets of tasks through the whole
 // program and says what models resolve and cost; its parts read the tasks, make the

@@ -32,12 +32,13 @@ type row struct {
 // the port never imports it. A package below app is part of app, and one below
 // phase a part of phase.
 var importTable = map[string]row{
-	".":           {standardOnly: true},
-	"cmd/toryo":   {imports: []string{"app"}, program: true},
-	"tools/bench": {any: true, imports: []string{"phase/turntest"}, program: true},
-	"tools/dist":  {program: true},
-	"app":         {any: true},
-	"docs":        {standardOnly: true},
+	".":             {standardOnly: true},
+	"cmd/toryo":     {imports: []string{"app"}, program: true},
+	"tools/bench":   {any: true, imports: []string{"phase/turntest"}, program: true},
+	"tools/dist":    {program: true},
+	"tools/evalset": {imports: []string{"app", "environment", "sandbox", "sandbox/guest", "testreport", "workdir"}, program: true},
+	"app":           {any: true},
+	"docs":          {standardOnly: true},
 
 	"endtoend":         {any: true, testing: true},
 	"endtoend/program": {any: true, testing: true},
