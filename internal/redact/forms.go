@@ -5,10 +5,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // forms lists the ways in which a secret turns up in text: as it is, quoted for
@@ -48,7 +47,7 @@ func jsonQuoted(secret string) []string {
 	return all
 }
 
-var percentEscape = lazyregexp.New(`%[0-9A-F]{2}`)
+var percentEscape = regexp.MustCompile(`%[0-9A-F]{2}`)
 
 // lowerEscapes writes %2F as %2f, as some programs do.
 func lowerEscapes(text string) string {

@@ -1,10 +1,9 @@
 package task
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
-
-	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // Language is the language of what people read.
@@ -26,7 +25,7 @@ func (l Language) Name() string {
 }
 
 // code is what a text quotes and does not say.
-var code = lazyregexp.New("(?s)```.*?(```|$)|`[^`\n]*`|https?://[^\\s<>\"]+|<!--.*?(-->|$)")
+var code = regexp.MustCompile("(?s)```.*?(```|$)|`[^`\n]*`|https?://[^\\s<>\"]+|<!--.*?(-->|$)")
 
 // Of returns the language for something with these texts, which is the one that is
 // set, or else that of the first text that says something.
@@ -80,7 +79,7 @@ func writtenIn(text string) (in Language, says bool) {
 }
 
 // quotedLine is a line that repeats what somebody else has said.
-var quotedLine = lazyregexp.New(`(?m)^[ \t]*>.*$`)
+var quotedLine = regexp.MustCompile(`(?m)^[ \t]*>.*$`)
 
 // Spoken is the language that a person speaks in a message, and whether the message
 // tells: one word, such as OK or the name of something, is written so in every language.

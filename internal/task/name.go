@@ -2,11 +2,10 @@ package task
 
 import (
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // Name is how a person names a task: by its id or the beginning of it, by its item, or by an
@@ -39,9 +38,9 @@ const (
 const NameHint = "name it like team/app#3, gitea:team/app#3, #3, team/app!4 for a merge request, by at least 4 characters of its id, or by the address of its page or of its item"
 
 var (
-	itemName  = lazyregexp.New(`^(?:([a-z]+):)?([^\s#!:]+)?([#!])([0-9]{1,18})$`)
-	idName    = lazyregexp.New(`^[0-9a-fA-F][0-9a-fA-F-]{3,35}$`)
-	wholeName = lazyregexp.New(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	itemName  = regexp.MustCompile(`^(?:([a-z]+):)?([^\s#!:]+)?([#!])([0-9]{1,18})$`)
+	idName    = regexp.MustCompile(`^[0-9a-fA-F][0-9a-fA-F-]{3,35}$`)
+	wholeName = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 )
 
 // ParseName reads how somebody names a task:

@@ -83,6 +83,7 @@ var importTable = map[string]row{
 	"leader":           {imports: []string{"store"}},
 	"backup":           {imports: []string{"task"}},
 	"retention":        {imports: []string{"mirror", "store", "task"}, tests: []string{"forge"}},
+	"lazyregexp":       {standardOnly: true},
 	"lifecycle":        {},
 	"messages":         {imports: []string{"task"}},
 	"textfmt":          {standardOnly: true},
@@ -151,7 +152,7 @@ var importTable = map[string]row{
 }
 
 // forAll may be imported by every package, except by notFor and by each other.
-var forAll = []string{"lifecycle", "messages", "redact", "textfmt"}
+var forAll = []string{"lazyregexp", "lifecycle", "messages", "redact", "textfmt"}
 
 // notFor is the package that everything else is built on.
 const notFor = "task"

@@ -3,11 +3,10 @@
 package textfmt
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // OneLine is a text with one space in place of each run of spaces and line breaks.
@@ -95,7 +94,7 @@ func Fence(s string) string {
 func ShortCommit(commit string) string { return Clip(commit, 10) }
 
 // escapes are the control sequences by which programs color a terminal.
-var escapes = lazyregexp.New("\x1b(?:\\[[0-9;?]*[\\x20-\\x2f]*[\\x40-\\x7e]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[\\x40-\\x5a\\x5c-\\x5f])")
+var escapes = regexp.MustCompile("\x1b(?:\\[[0-9;?]*[\\x20-\\x2f]*[\\x40-\\x7e]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[\\x40-\\x5a\\x5c-\\x5f])")
 
 // StripEscapes removes the control sequences by which programs color a terminal.
 func StripEscapes(s string) string { return escapes.ReplaceAllString(s, "") }
