@@ -107,7 +107,7 @@ var importTable = map[string]row{
 	"sandbox/seccomp":       {},
 	"sandbox/disk":          {},
 	"sandbox/guest":         {imports: []string{"workdir", "sandbox", "sandbox/disk", "sandbox/seccomp", "task"}},
-	"sandbox/guest/program": {imports: []string{"sandbox/guest"}, program: true},
+	"sandbox/guest/program": {imports: []string{"sandbox/guest", "sandbox/landlock"}, program: true},
 	"sandbox/egress":        {imports: []string{"sandbox", "task"}},
 	"sandbox/local":         {imports: []string{"workdir", "sandbox", "sandbox/cgroup", "sandbox/disk", "sandbox/guest", "task"}},
 	"sandbox/docker":        {imports: []string{"workdir", "sandbox", "sandbox/disk", "sandbox/guest", "sandbox/local", "task"}},
