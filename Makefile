@@ -1,6 +1,6 @@
 # The product needs no C compiler.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X github.com/toryo-dev/toryo/internal/app/site.version=$(VERSION)
+LDFLAGS := -s -w -X github.com/toryo-dev/toryo/internal/app/site.version=$(VERSION) -X github.com/toryo-dev/toryo/internal/sandbox/guest.version=$(VERSION)
 GOLANGCI_LINT = scripts/tool github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 # Flags for make dist, such as -image none; go run ./tools/dist -help lists them.
@@ -18,8 +18,9 @@ NEEDS := gcc git python postgresql bubblewrap docker contracts signing aimock ch
 help: ## Print this list
 	@awk -F ' *## ' '/^[a-z-]+:.* ## / { sub(/:.*/, "", $$1); printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## Build the static program bin/toryo
+build: ## Build the static programs bin/toryo and bin/toryo-guest
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/toryo ./cmd/toryo
+	CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/toryo-guest ./internal/sandbox/guest/program
 
 needs: ## Install what make test needs, where this machine lacks it
 	@scripts/install-needs $(NEEDS)

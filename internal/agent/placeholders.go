@@ -2,17 +2,17 @@ package agent
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
 
 // place is a place to be filled in a word of a command, such as {{.Prompt}}.
-var place = regexp.MustCompile(`\{\{\s*\.?(\w*)[^}]*\}\}`)
+var place = lazyregexp.New(`\{\{\s*\.?(\w*)[^}]*\}\}`)
 
 // promptFile is the place for the path of a file with the prompt.
 const promptFile = "PromptFile"

@@ -3,9 +3,9 @@ package backup
 import (
 	"encoding/json"
 	"io/fs"
-	"regexp"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -47,7 +47,7 @@ func (m Manifest) Bytes() (all int64) {
 	return all
 }
 
-var hashPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var hashPattern = lazyregexp.New(`^[0-9a-f]{64}$`)
 
 // parse reads a manifest, and refuses one that is not whole or names files outside.
 func parse(text []byte) (m Manifest, err error) {

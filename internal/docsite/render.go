@@ -3,13 +3,14 @@ package docsite
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 
 	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
 	markup "github.com/yuin/goldmark/extension"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // reader reads Markdown. Markup that stands in a text is left out; lines of Japanese are
@@ -41,7 +42,7 @@ var regions = strings.NewReplacer(
 	"<table>", `<div class="wide-table" tabindex="0"><table>`, "</table>", "</table></div>", "<pre>", `<pre tabindex="0">`, "<th></th>", "<td></td>")
 
 // noHead is the head of a table without names: Markdown has no tables without a head.
-var noHead = regexp.MustCompile(`<thead>\s*<tr>\s*(<td></td>\s*)+</tr>\s*</thead>\s*`)
+var noHead = lazyregexp.New(`<thead>\s*<tr>\s*(<td></td>\s*)+</tr>\s*</thead>\s*`)
 
 // render makes a page of what was read and changed.
 func render(s *source) (string, error) {

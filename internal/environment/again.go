@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"io"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
@@ -17,7 +17,7 @@ import (
 // packages of others, or to set variables, which the snapshot has.
 
 // installs are commands that make nothing of the project's own files.
-var installs = regexp.MustCompile(`^(?:true|:|cd|pwd|export|unset|umask|set|command -v|which|mkdir|` +
+var installs = lazyregexp.New(`^(?:true|:|cd|pwd|export|unset|umask|set|command -v|which|mkdir|` +
 	`(?:source|\.)\s+\S*(?:/activate|/nvm\.sh|/cargo/env)|` +
 	`(?:corepack )?(?:npm (?:ci|install|i)|yarn(?: install)?|pnpm (?:install|i))|bun install|deno install|corepack (?:enable|prepare)|` +
 	`(?:\S*python[\d.]* -m |\S*/)?(?:pip[\d.]*|uv pip|pipx) install|uv (?:sync|venv|python)|\S*python[\d.]* -m (?:venv|virtualenv)|virtualenv|` +
@@ -27,17 +27,17 @@ var installs = regexp.MustCompile(`^(?:true|:|cd|pwd|export|unset|umask|set|comm
 
 var (
 	// ends are where one command ends and another one begins.
-	ends = regexp.MustCompile(`&&|\|\||[;\n|]`)
+	ends = lazyregexp.New(`&&|\|\||[;\n|]`)
 	// before are words before a command that change nothing about what it does.
-	before = regexp.MustCompile(`^(?:[\s(]+|sudo\s+(?:-\S+\s+)*|[A-Za-z_]\w*=[\w./:@+-]*\s+)+`)
+	before = lazyregexp.New(`^(?:[\s(]+|sudo\s+(?:-\S+\s+)*|[A-Za-z_]\w*=[\w./:@+-]*\s+)+`)
 	// plain is what shows a shell's signs and means none: output that goes nowhere, and a
 	// package with its versions.
-	plain = regexp.MustCompile(`\s*(?:&|\d)?>\s*/dev/null|\s*2>&1|\s(?:'[\w.,\[\]-]+[<>=!~][\w.,*<>=!~ ]*'|"[\w.,\[\]-]+[<>=!~][\w.,*<>=!~ ]*")`)
+	plain = lazyregexp.New(`\s*(?:&|\d)?>\s*/dev/null|\s*2>&1|\s(?:'[\w.,\[\]-]+[<>=!~][\w.,*<>=!~ ]*'|"[\w.,\[\]-]+[<>=!~][\w.,*<>=!~ ]*")`)
 	// ownFiles are arguments that name files of the project as a package, and whatever
 	// makes a shell do more than it seems.
-	ownFiles = regexp.MustCompile("[`<>&]|\\$\\(|file:|link:|\\s(?:-e|--editable)\\b")
+	ownFiles = lazyregexp.New("[`<>&]|\\$\\(|file:|link:|\\s(?:-e|--editable)\\b")
 	// ownFolder is such an argument too: a path that is no option's.
-	ownFolder = regexp.MustCompile(`^['"]?\.{0,2}/|^['"]?\.{1,2}['"]?(?:\[.*)?$`)
+	ownFolder = lazyregexp.New(`^['"]?\.{0,2}/|^['"]?\.{1,2}['"]?(?:\[.*)?$`)
 )
 
 // onlyInstalls reports whether a command does nothing else than to install packages of
@@ -83,7 +83,7 @@ func (r *setupRun) setUpAgain(ctx context.Context) error {
 	return nil
 }
 
-var nodeInstalls = regexp.MustCompile(`\b(?:npm|yarn|pnpm|bun)\b`)
+var nodeInstalls = lazyregexp.New(`\b(?:npm|yarn|pnpm|bun)\b`)
 
 // buildsItself reports whether installing the packages of a Node.js project runs scripts
 // of its own. One that cannot be read does.

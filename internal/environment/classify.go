@@ -2,9 +2,10 @@ package environment
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // Class says what is to be done about a failure.
@@ -70,14 +71,14 @@ const (
 )
 
 var (
-	ansiEscape = regexp.MustCompile(`\x1b\[[0-9;?]*[\x20-\x2f]*[\x40-\x7e]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b[()][A-Z0-9]`)
+	ansiEscape = lazyregexp.New(`\x1b\[[0-9;?]*[\x20-\x2f]*[\x40-\x7e]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b[()][A-Z0-9]`)
 	// buildStep begins a step of an image build. Steps before the last one
 	// succeeded, so nothing in them is the cause.
-	buildStep = regexp.MustCompile(`^Step \d+/\d+ : `)
+	buildStep = lazyregexp.New(`^Step \d+/\d+ : `)
 	// complaint is how most programs say that something went wrong.
-	complaint = regexp.MustCompile(`(?i)\b(error|fatal|failed|not found|no such file|cannot|can't|undefined|denied|exception)\b`)
+	complaint = lazyregexp.New(`(?i)\b(error|fatal|failed|not found|no such file|cannot|can't|undefined|denied|exception)\b`)
 	// echoed is a line that repeats the command and tells nothing else.
-	echoed = regexp.MustCompile(`^(The command '.*' returned a non-zero code: \d+|\s*---> Running in [0-9a-f]+|\+ .*)$`)
+	echoed = lazyregexp.New(`^(The command '.*' returned a non-zero code: \d+|\s*---> Running in [0-9a-f]+|\+ .*)$`)
 )
 
 // Classify reads the log of a command that ended with the exit code and says

@@ -8,10 +8,10 @@ import (
 	"io/fs"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -104,7 +104,7 @@ func (d Detection) about(main Project, reason string) Detection {
 	return d
 }
 
-var plainEnding = regexp.MustCompile(`^\.[A-Za-z0-9_+-]{1,16}$`)
+var plainEnding = lazyregexp.New(`^\.[A-Za-z0-9_+-]{1,16}$`)
 
 // endingsOf names the endings that files most often have, for people.
 func endingsOf(folders []folder) string {
@@ -134,7 +134,7 @@ func (e Environment) managerNamed(name string, otherwise Manager) Manager {
 }
 
 // plainWord is a text that a shell takes as one word as it is.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@+][A-Za-z0-9_./:@+-]*$`)
+var plainWord = lazyregexp.New(`^[A-Za-z0-9_./:@+][A-Za-z0-9_./:@+-]*$`)
 
 // quote makes one word of a text for a shell.
 func quote(text string) string {

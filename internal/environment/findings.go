@@ -1,9 +1,10 @@
 package environment
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // run is where a log has the output of one command: from start up to end.
@@ -116,16 +117,16 @@ func (e *excerpt) extent(at int, s *signal) int {
 }
 
 // frame is a line of a stack trace.
-var frame = regexp.MustCompile(`^\s*(\[\w+\]\s+|# )?(at |from |#\d+ |File ".*", line \d|\S+:\d+:in |\.\.\. \d+ more|\(?\S+\.exs?:\d+: |\S+:\d+: in |\[C\]: in )`)
+var frame = lazyregexp.New(`^\s*(\[\w+\]\s+|# )?(at |from |#\d+ |File ".*", line \d|\S+:\d+:in |\.\.\. \d+ more|\(?\S+\.exs?:\d+: |\S+:\d+: in |\[C\]: in )`)
 
 // signal is a kind of line with which something begins that tells of a failure.
 type signal struct {
 	words         string // one of these, in lower case, is in the line
-	match         *regexp.Regexp
+	match         *lazyregexp.Regexp
 	weight        int
 	before, after int            // how many lines belong to it
 	blanks        int            // at how many gaps of empty lines it does not end
-	until         *regexp.Regexp // its last line
+	until         *lazyregexp.Regexp // its last line
 }
 
 // signalOf is the first signal that the line is, or nil.
@@ -140,29 +141,29 @@ func signalOf(line string) *signal {
 }
 
 // testsGoOn is a line with which the report on one failed test is over.
-var testsGoOn = regexp.MustCompile(`^\s*(--- PASS|ok\s|PASS\b|Finished in|test result)`)
+var testsGoOn = lazyregexp.New(`^\s*(--- PASS|ok\s|PASS\b|Finished in|test result)`)
 
 // signals is the table: first what begins the report of all failures of a test runner, then
 // that of one, then errors of compilers and interpreters, then words.
 var signals = []signal{
 	// pytest
-	{words: "failures =|errors =", match: regexp.MustCompile(`^=+ (FAILURES|ERRORS) =+`), weight: 9, after: 80, blanks: 80, until: regexp.MustCompile(`^=+ .*(in [0-9.]+ ?s|summary)`)},
+	{words: "failures =|errors =", match: lazyregexp.New(`^=+ (FAILURES|ERRORS) =+`), weight: 9, after: 80, blanks: 80, until: lazyregexp.New(`^=+ .*(in [0-9.]+ ?s|summary)`)},
 	// RSpec, cargo test, PHPUnit
-	{words: "failures|failed examples", match: regexp.MustCompile(`^(Failures|Failed examples|failures|FAILURES!):?$`), weight: 9, after: 60, blanks: 60, until: regexp.MustCompile(`^(Finished in|test result)`)},
-	{words: "there was|there were", match: regexp.MustCompile(`^There (was|were) \d+ (failure|error)`), weight: 9, after: 50, blanks: 50},
+	{words: "failures|failed examples", match: lazyregexp.New(`^(Failures|Failed examples|failures|FAILURES!):?$`), weight: 9, after: 60, blanks: 60, until: lazyregexp.New(`^(Finished in|test result)`)},
+	{words: "there was|there were", match: lazyregexp.New(`^There (was|were) \d+ (failure|error)`), weight: 9, after: 50, blanks: 50},
 	// Mocha
-	{words: " failing", match: regexp.MustCompile(`^\s*\d+ failing`), weight: 9, after: 60, blanks: 60},
+	{words: " failing", match: lazyregexp.New(`^\s*\d+ failing`), weight: 9, after: 60, blanks: 60},
 	// Surefire
-	{words: "failed tests:|tests in error:|failures:|errors:", match: regexp.MustCompile(`^(\[ERROR\]|\[INFO\])?\s*(Failed tests:|Tests in error:|Failures:|Errors:)\s*`), weight: 9, after: 30, blanks: 1},
+	{words: "failed tests:|tests in error:|failures:|errors:", match: lazyregexp.New(`^(\[ERROR\]|\[INFO\])?\s*(Failed tests:|Tests in error:|Failures:|Errors:)\s*`), weight: 9, after: 30, blanks: 1},
 	// go test, unittest, Jest, ScalaTest, JUnit of Gradle and Maven, TAP, minitest, R, sanitizers
-	{words: "fail|error|not ok|● |stdout ----|dubious|[-] |segmentation", match: regexp.MustCompile(`^\s*--- FAIL|^FAIL:|^\s*FAIL\s+\S+[./]|^\s*● |\*\*\* FAILED \*\*\*| FAILED$|<<< (FAILURE|ERROR)!|^not ok|^---- .* stdout ----|^\s*(\d+\) )?(Failure|Error|FAIL|ERROR):?$|^\s*fail: |^\s*\[-\] |: failed$|Sanitizer: |runtime error: |Segmentation fault|^Running the tests in .* failed|\[compilation failed\]|Dubious, test returned`), weight: 8, after: 20, blanks: 3, until: testsGoOn},
+	{words: "fail|error|not ok|● |stdout ----|dubious|[-] |segmentation", match: lazyregexp.New(`^\s*--- FAIL|^FAIL:|^\s*FAIL\s+\S+[./]|^\s*● |\*\*\* FAILED \*\*\*| FAILED$|<<< (FAILURE|ERROR)!|^not ok|^---- .* stdout ----|^\s*(\d+\) )?(Failure|Error|FAIL|ERROR):?$|^\s*fail: |^\s*\[-\] |: failed$|Sanitizer: |runtime error: |Segmentation fault|^Running the tests in .* failed|\[compilation failed\]|Dubious, test returned`), weight: 8, after: 20, blanks: 3, until: testsGoOn},
 	// RSpec, ExUnit, PHPUnit, Mocha
-	{words: ") ", match: regexp.MustCompile(`^\s*\d+\) \S`), weight: 8, after: 20, blanks: 3, until: testsGoOn},
+	{words: ") ", match: lazyregexp.New(`^\s*\d+\) \S`), weight: 8, after: 20, blanks: 3, until: testsGoOn},
 	// Gradle
 	{words: "what went wrong", weight: 8, after: 12},
 	{words: "traceback (most recent|panic: |panicked at |exception in thread|caused by: ", weight: 7, before: 2, after: 25},
-	{words: "error|fatal|exception: |✗|✖|❌", match: regexp.MustCompile(`(?i)(:\d+(:\d+)?:? (fatal )?error\b|\): error |^error(\[E\d+\])?:|^\[error\]|^fatal: )|\b[A-Za-z.]*(Error|Exception): |[✗✖❌]`), weight: 6, before: 3, after: 6},
-	{words: ": ***", match: regexp.MustCompile(`^make(\[\d+\])?: \*\*\*`), weight: 4, before: 6, after: 1},
-	{words: " warning", match: regexp.MustCompile(`(?i):\d+(:\d+)?:? warning`), weight: 2, after: 4},
-	{words: "error|fatal|fail|not found|no such file|cannot|can't|could not|unable to|undefined|denied|exception|abort|crash|mismatch|violat|rejected", match: regexp.MustCompile(`(?i)\b(errors?|fatal|fail(ed|ures?|s)?|not found|no such file|cannot|can't|could not|unable|undefined|denied|exception|abort(ed|ing)?|crash(ed)?|mismatch|violat\w+|rejected)\b`), weight: 3, before: 2, after: 4},
+	{words: "error|fatal|exception: |✗|✖|❌", match: lazyregexp.New(`(?i)(:\d+(:\d+)?:? (fatal )?error\b|\): error |^error(\[E\d+\])?:|^\[error\]|^fatal: )|\b[A-Za-z.]*(Error|Exception): |[✗✖❌]`), weight: 6, before: 3, after: 6},
+	{words: ": ***", match: lazyregexp.New(`^make(\[\d+\])?: \*\*\*`), weight: 4, before: 6, after: 1},
+	{words: " warning", match: lazyregexp.New(`(?i):\d+(:\d+)?:? warning`), weight: 2, after: 4},
+	{words: "error|fatal|fail|not found|no such file|cannot|can't|could not|unable to|undefined|denied|exception|abort|crash|mismatch|violat|rejected", match: lazyregexp.New(`(?i)\b(errors?|fatal|fail(ed|ures?|s)?|not found|no such file|cannot|can't|could not|unable|undefined|denied|exception|abort(ed|ing)?|crash(ed)?|mismatch|violat\w+|rejected)\b`), weight: 3, before: 2, after: 4},
 }

@@ -4,9 +4,9 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
@@ -20,12 +20,12 @@ import (
 const folderWord = `(?:'([^']*)'|"([^"$\\` + "`" + `]*)"|([A-Za-z0-9_./@+][A-Za-z0-9_./@+-]*))`
 
 var (
-	onlyChanges  = regexp.MustCompile(`^\s*cd\s+(?:--\s+)?` + folderWord + `\s*;?\s*$`)
-	firstChanges = regexp.MustCompile(`^[\s(]*cd\s+(?:--\s+)?` + folderWord + `\s*(?:&&|;|\n)`)
+	onlyChanges  = lazyregexp.New(`^\s*cd\s+(?:--\s+)?` + folderWord + `\s*;?\s*$`)
+	firstChanges = lazyregexp.New(`^[\s(]*cd\s+(?:--\s+)?` + folderWord + `\s*(?:&&|;|\n)`)
 )
 
 // changedFolder is the folder that a command goes to, if it has that form.
-func changedFolder(form *regexp.Regexp, command string) (string, bool) {
+func changedFolder(form *lazyregexp.Regexp, command string) (string, bool) {
 	found := form.FindStringSubmatch(command)
 	if found == nil {
 		return "", false

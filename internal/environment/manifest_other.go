@@ -6,7 +6,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +13,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
 	"golang.org/x/mod/modfile"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 func parsePackageJSON(content []byte, into *manifest) error {
@@ -111,8 +112,8 @@ func parsePom(content []byte, into *manifest) error {
 }
 
 var (
-	gradleDependency = regexp.MustCompile(`(?m)^\s*(api|implementation|compile|runtimeOnly|compileOnly|testImplementation|testCompile|annotationProcessor|kapt)\s*\(?\s*(?:['"]([^'"]+)['"]|(libs\.[A-Za-z0-9_.]+))`)
-	gradleVersion    = regexp.MustCompile(`(?:sourceCompatibility\s*=\s*['"]?(?:JavaVersion\.VERSION_)?|languageVersion(?:\s*=\s*|\.set\()JavaLanguageVersion\.of\(|jvmToolchain\()\s*['"]?([0-9._]+)`)
+	gradleDependency = lazyregexp.New(`(?m)^\s*(api|implementation|compile|runtimeOnly|compileOnly|testImplementation|testCompile|annotationProcessor|kapt)\s*\(?\s*(?:['"]([^'"]+)['"]|(libs\.[A-Za-z0-9_.]+))`)
+	gradleVersion    = lazyregexp.New(`(?:sourceCompatibility\s*=\s*['"]?(?:JavaVersion\.VERSION_)?|languageVersion(?:\s*=\s*|\.set\()JavaLanguageVersion\.of\(|jvmToolchain\()\s*['"]?([0-9._]+)`)
 )
 
 // parseGradle looks for the usual notations. A build script is a program; it is
@@ -211,12 +212,12 @@ func parseRustToolchain(content []byte, into *manifest) error {
 }
 
 var (
-	gem         = regexp.MustCompile(`(?m)^\s*(?:gem|\w+\.add(?:_runtime|_development)?_dependency)[\s(]+['"]([^'"]+)['"]`)
-	gemRuby     = regexp.MustCompile(`(?m)^\s*(?:ruby|\w+\.required_ruby_version\s*=)\s*['"]([^'"]+)['"]`)
-	swiftUses   = regexp.MustCompile(`\.package\([^)]*url:\s*"([^"]+)"`)
-	swiftTools  = regexp.MustCompile(`swift-tools-version:\s*([0-9.]+)`)
-	mixPackage  = regexp.MustCompile(`\{\s*:([a-z0-9_]+)\s*,\s*(?:"[^"]*"|[a-z]+:)`)
-	mixRequires = regexp.MustCompile(`elixir:\s*"([^"]+)"`)
+	gem         = lazyregexp.New(`(?m)^\s*(?:gem|\w+\.add(?:_runtime|_development)?_dependency)[\s(]+['"]([^'"]+)['"]`)
+	gemRuby     = lazyregexp.New(`(?m)^\s*(?:ruby|\w+\.required_ruby_version\s*=)\s*['"]([^'"]+)['"]`)
+	swiftUses   = lazyregexp.New(`\.package\([^)]*url:\s*"([^"]+)"`)
+	swiftTools  = lazyregexp.New(`swift-tools-version:\s*([0-9.]+)`)
+	mixPackage  = lazyregexp.New(`\{\s*:([a-z0-9_]+)\s*,\s*(?:"[^"]*"|[a-z]+:)`)
+	mixRequires = lazyregexp.New(`elixir:\s*"([^"]+)"`)
 )
 
 func parseGemfile(content []byte, into *manifest) error {

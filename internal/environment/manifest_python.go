@@ -5,21 +5,22 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 var (
-	requirementName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*`)
-	setupRequires   = regexp.MustCompile(`(?s)install_requires\s*=\s*\[(.*?)\]`)
-	pythonRequires  = regexp.MustCompile(`python_requires\s*=\s*['"]?([^'"\n,)]+(?:,[^'"\n)]+)?)`)
-	setupExtras     = regexp.MustCompile(`(?s)extras_require\s*=\s*\{(.*?)\}`)
-	extraName       = regexp.MustCompile(`['"]([a-z]+)['"]\s*:`)
-	quoted          = regexp.MustCompile(`['"]([^'"]+)['"]`)
+	requirementName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]*`)
+	setupRequires   = lazyregexp.New(`(?s)install_requires\s*=\s*\[(.*?)\]`)
+	pythonRequires  = lazyregexp.New(`python_requires\s*=\s*['"]?([^'"\n,)]+(?:,[^'"\n)]+)?)`)
+	setupExtras     = lazyregexp.New(`(?s)extras_require\s*=\s*\{(.*?)\}`)
+	extraName       = lazyregexp.New(`['"]([a-z]+)['"]\s*:`)
+	quoted          = lazyregexp.New(`['"]([^'"]+)['"]`)
 )
 
 func parseRequirements(content []byte, into *manifest) error {

@@ -2,11 +2,12 @@ package environment
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // workspace is what a manifest says of the projects that are managed together with it.
@@ -112,8 +113,8 @@ func parsePnpmWorkspace(content []byte, into *manifest) error {
 }
 
 var (
-	gradleInclude = regexp.MustCompile(`(?m)^\s*include\s*\(?((?:\s*['"][^'"\n]+['"]\s*,?)+)`)
-	gradleModule  = regexp.MustCompile(`['"]([^'"\n]+)['"]`)
+	gradleInclude = lazyregexp.New(`(?m)^\s*include\s*\(?((?:\s*['"][^'"\n]+['"]\s*,?)+)`)
+	gradleModule  = lazyregexp.New(`['"]([^'"\n]+)['"]`)
 )
 
 // parseGradleSettings takes the modules that are included by name. A settings script

@@ -3,9 +3,10 @@ package environment
 import (
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 const (
@@ -67,7 +68,7 @@ func hasSource(project fs.FS, at string, endings []string, depth int, left *int)
 
 // denoImport is how a program for Deno names what it uses: by addresses, which Node.js
 // does not know, or by Deno's own interface.
-var denoImport = regexp.MustCompile(`(?m)(?:\bfrom|^\s*import|\bimport\()\s*["'](?:https?:|jsr:|npm:)|\bDeno\.[a-z]`)
+var denoImport = lazyregexp.New(`(?m)(?:\bfrom|^\s*import|\bimport\()\s*["'](?:https?:|jsr:|npm:)|\bDeno\.[a-z]`)
 
 // asDeno makes of what was taken for Node.js, by its source files alone, what the
 // source files are written for.

@@ -2,11 +2,11 @@ package eval
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/eval/source"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // The flags of an attempt: what a person should look at before the result is believed. None
@@ -30,9 +30,9 @@ const (
 )
 
 var (
-	historyCommand = regexp.MustCompile(`\bgit\b[^|;&\n]*\b(?:log|show|reflog|fsck|rev-list|cat-file|bisect|ls-remote|fetch|pull|clone|unpack-objects|verify-pack|show-ref|for-each-ref)\b|\.git/(?:objects|refs|logs|packed-refs|ORIG_HEAD|FETCH_HEAD)`)
-	networkCommand = regexp.MustCompile(`\b(?:curl|wget|nc|ncat|telnet|ssh|scp|rsync)\b|\bgit\b[^|;&\n]*\b(?:fetch|pull|clone|ls-remote)\b|\b(?:https?|ftp)://`)
-	skipLine       = regexp.MustCompile(`(?i)\b(?:t\.Skip(?:f|Now)?\(|pytest\.mark\.(?:skip|xfail)|pytest\.skip\(|unittest\.(?:skip|expectedFailure)|self\.skipTest\(|\b(?:it|describe|test)\.skip\(|\bx(?:it|describe)\(|@Disabled\b|@Ignore\b|#\[ignore)`)
+	historyCommand = lazyregexp.New(`\bgit\b[^|;&\n]*\b(?:log|show|reflog|fsck|rev-list|cat-file|bisect|ls-remote|fetch|pull|clone|unpack-objects|verify-pack|show-ref|for-each-ref)\b|\.git/(?:objects|refs|logs|packed-refs|ORIG_HEAD|FETCH_HEAD)`)
+	networkCommand = lazyregexp.New(`\b(?:curl|wget|nc|ncat|telnet|ssh|scp|rsync)\b|\bgit\b[^|;&\n]*\b(?:fetch|pull|clone|ls-remote)\b|\b(?:https?|ftp)://`)
+	skipLine       = lazyregexp.New(`(?i)\b(?:t\.Skip(?:f|Now)?\(|pytest\.mark\.(?:skip|xfail)|pytest\.skip\(|unittest\.(?:skip|expectedFailure)|self\.skipTest\(|\b(?:it|describe|test)\.skip\(|\bx(?:it|describe)\(|@Disabled\b|@Ignore\b|#\[ignore)`)
 )
 
 // Watcher finds flags in the commands of a run. It is told of each.
@@ -40,7 +40,7 @@ type Watcher struct{ found []string }
 
 // Command looks at a command that the model has run.
 func (w *Watcher) Command(line string) {
-	for flag, pattern := range map[string]*regexp.Regexp{FlagHistory: historyCommand, FlagNetwork: networkCommand} {
+	for flag, pattern := range map[string]*lazyregexp.Regexp{FlagHistory: historyCommand, FlagNetwork: networkCommand} {
 		if pattern.MatchString(line) {
 			w.add(flag)
 		}

@@ -3,10 +3,10 @@ package forge
 import (
 	"cmp"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
@@ -71,7 +71,7 @@ func succeeded(check Check) int {
 
 // logTime is what forges write before each line of a log: the time, and on GitLab by which
 // stream it came.
-var logTime = regexp.MustCompile(`(?m)^\x{FEFF}?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z (?:[0-9a-f]{2}[OE][+ ])?`)
+var logTime = lazyregexp.New(`(?m)^\x{FEFF}?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z (?:[0-9a-f]{2}[OE][+ ])?`)
 
 // LogEnd keeps the end of a log that is written to it. However long the log is, a few times
 // as much is held as is asked for.

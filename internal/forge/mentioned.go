@@ -1,10 +1,10 @@
 package forge
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -27,7 +27,7 @@ func Mentions(body string, logins ...string) bool {
 }
 
 // gitlabBot are the accounts that GitLab makes for access tokens of projects and groups.
-var gitlabBot = regexp.MustCompile(`^(?:project|group)_[0-9]+_bot(?:_[0-9a-z]+)?$`)
+var gitlabBot = lazyregexp.New(`^(?:project|group)_[0-9]+_bot(?:_[0-9a-z]+)?$`)
 
 // Automated reports whether a login is known to be no person's by its name: that of a GitHub
 // App, of an access token on GitLab, or of an account that is gone. Other accounts of programs

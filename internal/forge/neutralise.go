@@ -1,7 +1,6 @@
 package forge
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -79,7 +79,7 @@ func (n Neutraliser) neutralise(raw string) string {
 // quickAction matches the start of a line that could be a command to GitLab, or
 // to one of the many bots that copy it: a slash and one word. In front of it may
 // stand what Markdown or a forge skips. A path, with a second slash, is none.
-var quickAction = regexp.MustCompile(`(?m)^([\s\p{Z}\p{Cf}>*+-]*)/([\p{L}\p{N}_-]+)([^/\p{L}\p{N}_-]|$)`)
+var quickAction = lazyregexp.New(`(?m)^([\s\p{Z}\p{Cf}>*+-]*)/([\p{L}\p{N}_-]+)([^/\p{L}\p{N}_-]|$)`)
 
 const (
 	closingWord = `\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?|reopen(?:s|ed|ing)?)`
@@ -90,8 +90,8 @@ const (
 )
 
 var (
-	closing       = regexp.MustCompile(`(?i)(` + closingWord + `)(` + closingGap + `)(` + reference + `(?:` + nextInList + reference + `)*)`)
-	referenceOnly = regexp.MustCompile(`(?i)` + reference)
+	closing       = lazyregexp.New(`(?i)(` + closingWord + `)(` + closingGap + `)(` + reference + `(?:` + nextInList + reference + `)*)`)
+	referenceOnly = lazyregexp.New(`(?i)` + reference)
 )
 
 // breakClosing puts the invisible character behind each closing keyword that
@@ -125,7 +125,7 @@ func (n Neutraliser) mayClose(ref string) bool {
 }
 
 // mention matches an at sign, also one written as an HTML entity, and a name.
-var mention = regexp.MustCompile(`(@|&#0*64;|&#[xX]0*40;|&commat;)([A-Za-z0-9_][\w.-]*(?:/[\w.-]+)*)`)
+var mention = lazyregexp.New(`(@|&#0*64;|&#[xX]0*40;|&commat;)([A-Za-z0-9_][\w.-]*(?:/[\w.-]+)*)`)
 
 // breakMentions puts the invisible character into each mention of someone who is
 // not a participant.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"log/slog"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/redact"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
@@ -174,7 +174,7 @@ const maxLabelText = 100
 // DefaultLabelColor is the colour of a label for which none was chosen.
 const DefaultLabelColor = "1d76db"
 
-var labelColor = regexp.MustCompile(`^[0-9a-f]{6}$`)
+var labelColor = lazyregexp.New(`^[0-9a-f]{6}$`)
 
 // Checked returns the label as every forge takes it. One without a name, or with a colour that
 // is none, is Invalid.

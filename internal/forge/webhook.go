@@ -9,8 +9,8 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"regexp"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -143,7 +143,7 @@ func (d Delivery) About(items ...task.Key) (Delivery, error) {
 	return d, nil
 }
 
-var commitHash = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
+var commitHash = lazyregexp.New(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
 // OfChecks makes the delivery of what continuous integration says about a commit. One that
 // cannot be the full hash of a commit makes it Invalid.

@@ -3,10 +3,10 @@ package git
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -121,8 +121,8 @@ func ParseRefs(text []byte) (Refs, error) {
 }
 
 var (
-	refName  = regexp.MustCompile(`^refs/[^\x00-\x20\x7f]+$`)
-	hashName = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+	refName  = lazyregexp.New(`^refs/[^\x00-\x20\x7f]+$`)
+	hashName = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 )
 
 // Check refuses what is not refs of a repository. Whether git takes the names, git says.

@@ -2,14 +2,15 @@ package images
 
 import (
 	"html"
-	"regexp"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 var (
-	comment    = regexp.MustCompile(`(?s)<!--.*?(-->|$)`)
-	inlineCode = regexp.MustCompile("(?s)``.+?``|`[^`]+`")
-	link       = regexp.MustCompile(`!\[[^\]\n]*\]\(\s*<?([^\s<>()]+(?:\([^\s<>()]*\)[^\s<>()]*)*)>?(?:\s+["'(][^)\n]*)?\s*\)|<img\s[^>]*?\bsrc\s*=\s*(?:"([^"]+)"|'([^']+)')`)
+	comment    = lazyregexp.New(`(?s)<!--.*?(-->|$)`)
+	inlineCode = lazyregexp.New("(?s)``.+?``|`[^`]+`")
+	link       = lazyregexp.New(`!\[[^\]\n]*\]\(\s*<?([^\s<>()]+(?:\([^\s<>()]*\)[^\s<>()]*)*)>?(?:\s+["'(][^)\n]*)?\s*\)|<img\s[^>]*?\bsrc\s*=\s*(?:"([^"]+)"|'([^']+)')`)
 )
 
 // Links returns the addresses of the images of a text in Markdown, as they are written there, each

@@ -4,13 +4,15 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // globs are patterns of paths. "**" stands for any number of folders, "*" and "?" stay
 // within one name. A pattern without a slash is that of a name in any folder; one with a
 // slash is that of a whole path. Upper and lower case are the same, as they are to some
 // file systems.
-type globs []*regexp.Regexp
+type globs []*lazyregexp.Regexp
 
 // CheckGlob says whether a pattern can be used.
 func CheckGlob(pattern string) bool {
@@ -29,7 +31,7 @@ func compile(patterns []string) globs {
 }
 
 // expression is the pattern of a whole path.
-func expression(pattern string) *regexp.Regexp {
+func expression(pattern string) *lazyregexp.Regexp {
 	var text strings.Builder
 	text.WriteString(`(?is)\A`)
 	for pattern != "" {
@@ -52,7 +54,7 @@ func expression(pattern string) *regexp.Regexp {
 		}
 		text.WriteString(plain)
 	}
-	return regexp.MustCompile(text.String() + `\z`)
+	return lazyregexp.New(text.String() + `\z`)
 }
 
 // above are the folders that what the patterns match is in, but for those that can be

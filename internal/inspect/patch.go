@@ -7,10 +7,10 @@ import (
 	"errors"
 	"io"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -31,7 +31,7 @@ type parser struct {
 	name    string // of the file that is being read; empty if it is gone
 }
 
-var hunkHeader = regexp.MustCompile(`\A@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
+var hunkHeader = lazyregexp.New(`\A@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
 
 // parse reads the diff. How many lines of a file follow is said before them, so that no
 // line of a file is taken for one of the diff.
@@ -221,7 +221,7 @@ func leadsOut(name, target string) bool {
 }
 
 // hostIn finds hosts in addresses.
-var hostIn = regexp.MustCompile(`(?i)(?:[a-z][a-z0-9+.-]*://(?:[^/\s"'@]*@)?|git@)(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)`)
+var hostIn = lazyregexp.New(`(?i)(?:[a-z][a-z0-9+.-]*://(?:[^/\s"'@]*@)?|git@)(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)`)
 
 // registries tells hosts that the file did not name before and that are no registries
 // that everybody uses.

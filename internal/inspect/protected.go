@@ -1,6 +1,6 @@
 package inspect
 
-import "regexp"
+import "github.com/toryo-dev/toryo/internal/lazyregexp"
 
 // group is a kind of protected file.
 type group struct {
@@ -54,7 +54,7 @@ var groups = []group{
 // protection is a group that was made ready.
 type protection struct {
 	globs
-	asked *regexp.Regexp // texts that ask for a change of it; nil for none
+	asked *lazyregexp.Regexp // texts that ask for a change of it; nil for none
 }
 
 var protections = func() []protection {

@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -81,7 +82,7 @@ func asksForKind(text, file string) bool {
 }
 
 // asksForChange reports whether the pattern is in a text without the part that forbids.
-func asksForChange(text string, pattern *regexp.Regexp) bool {
+func asksForChange(text string, pattern *lazyregexp.Regexp) bool {
 	return slices.ContainsFunc(pattern.FindAllStringSubmatch(text, -1), func(match []string) bool {
 		return strings.Join(match[1:], "") == ""
 	})
@@ -90,7 +91,7 @@ func asksForChange(text string, pattern *regexp.Regexp) bool {
 // change is the pattern of texts that ask for a change of what the words are for: a verb
 // right before them in English, one right after them in Japanese. What is caught in a
 // group forbids it.
-func change(words []string) *regexp.Regexp {
+func change(words []string) *lazyregexp.Regexp {
 	if len(words) == 0 {
 		return nil
 	}
@@ -103,17 +104,17 @@ func change(words []string) *regexp.Regexp {
 		`add`, `add\s+(?:\S+\s+){1,4}as`, `adapt`, `adjust`, `change`, `configure`, `create`, `delete`, `disable`, `edit`, `enable`, `extend`, `introduce`,
 		`migrate`, `modify`, `remove`, `rename`, `replace`, `rewrite`, `set\s+up`, `update`, `upgrade`, `write`,
 	}, "|")
-	return regexp.MustCompile(`(?:(not|n't|n’t|never)\s+)?\b(?:` + verbs + `)\s+` +
+	return lazyregexp.New(`(?:(not|n't|n’t|never)\s+)?\b(?:` + verbs + `)\s+` +
 		`(?:(?:a|an|all|another|existing|its|new|old|of|our|some|the|these|this|those|your)\s+){0,4}` + kind + `(?:[^\w/-]|\z)` +
 		`|` + kind + `(?:の[^。\n]{0,10})?を[^。\n]{0,6}(?:追加|変更|修正|更新|作成|削除|導入|編集)((?:は|を)?(?:しない|せず|するな|不要|禁止))?`)
 }
 
 // mailBelow is where another mail begins in an answer by mail, or its signature.
-var mailBelow = regexp.MustCompile(`(?im)^(?:-- ?\r?$|-{2,} ?(?:original message|forwarded message|元のメッセージ)|_{20,}\r?$|on .{1,300} wrote:\r?$|` +
+var mailBelow = lazyregexp.New(`(?im)^(?:-- ?\r?$|-{2,} ?(?:original message|forwarded message|元のメッセージ)|_{20,}\r?$|on .{1,300} wrote:\r?$|` +
 	`(?:from|差出人) ?[:：].*\n(?:[^\n]+\n){0,4}(?:sent|date|to|subject|送信日時|日付|宛先|件名) ?[:：])`)
 
 // quotedLine is a line of somebody else.
-var quotedLine = regexp.MustCompile(`(?m)^[ \t]*>.*$`)
+var quotedLine = lazyregexp.New(`(?m)^[ \t]*>.*$`)
 
 // own is a text without what it quotes, and without the mail that it answers.
 func own(text string) string {

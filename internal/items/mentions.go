@@ -1,21 +1,21 @@
 package items
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // ClosingWords and BlockingWords begin a line of references in an item's text:
 // what a pull request is for, and what has to be closed before an item.
 var (
-	ClosingWords  = regexp.MustCompile(`(?i)\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?)\s*:?\s+(` + references + `)`)
-	BlockingWords = regexp.MustCompile(`(?i)\b(?:blocked\s+by|depends\s+on)\s*:?\s*(` + references + `)`)
-	oneReference  = regexp.MustCompile(`([\w.-]+(?:/[\w.-]+)+)?#(\d+)`)
+	ClosingWords  = lazyregexp.New(`(?i)\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?)\s*:?\s+(` + references + `)`)
+	BlockingWords = lazyregexp.New(`(?i)\b(?:blocked\s+by|depends\s+on)\s*:?\s*(` + references + `)`)
+	oneReference  = lazyregexp.New(`([\w.-]+(?:/[\w.-]+)+)?#(\d+)`)
 )
 
 const references = `(?:[\w.-]+(?:/[\w.-]+)+)?#\d+(?:(?:\s*,\s*|\s+and\s+|\s*,\s*and\s+)(?:[\w.-]+(?:/[\w.-]+)+)?#\d+)*`
@@ -26,7 +26,7 @@ const mostMentioned = 100
 
 // Mentioned returns the issues that stand in the item's text behind the words, no more than a
 // hundred.
-func Mentioned(item forge.Item, behind *regexp.Regexp) []task.Key {
+func Mentioned(item forge.Item, behind *lazyregexp.Regexp) []task.Key {
 	var keys []task.Key
 	for _, match := range behind.FindAllStringSubmatch(item.Body, -1) {
 		for _, one := range oneReference.FindAllStringSubmatch(match[1], -1) {

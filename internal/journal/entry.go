@@ -2,9 +2,9 @@ package journal
 
 import (
 	"encoding/json"
-	"regexp"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -277,7 +277,7 @@ func (e Entry) CallKey() string {
 
 // quoteMark is a line by which a model is told where a text comes from. People are
 // shown the text; a text cannot have such a line itself.
-var quoteMark = regexp.MustCompile(`(?m)^</?untrusted\b[^\n>]*>(?:\n|$)`)
+var quoteMark = lazyregexp.New(`(?m)^</?untrusted\b[^\n>]*>(?:\n|$)`)
 
 // ForPeople is a text without what is only for the model.
 func ForPeople(text string) string { return quoteMark.ReplaceAllString(text, "") }

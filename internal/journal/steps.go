@@ -2,10 +2,10 @@ package journal
 
 import (
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -182,7 +182,7 @@ func (e Entry) Verdict() (Verdict, bool) {
 }
 
 // exitLine is how a run says to the model that a program has ended, behind its output.
-var exitLine = regexp.MustCompile(`\n?\[exit code (-?\d+)\]\s*$`)
+var exitLine = lazyregexp.New(`\n?\[exit code (-?\d+)\]\s*$`)
 
 // ExitCode is how the program ended that the tool ran. Journals of earlier versions have it
 // only in what the model was told.

@@ -2,20 +2,21 @@ package llm
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // explicit are the ways in which models mark a call in their text. Inside them a
 // call of an unknown tool is a call all the same, and is answered with an error.
-var explicit = []*regexp.Regexp{
-	regexp.MustCompile("(?s)```[ \\t]*(?:tool_calls?|tool_code|function_calls?)[ \\t]*\\r?\\n(.*?)(?:```|\\z)"),
-	regexp.MustCompile(`(?s)<(?:tool_calls?|function_calls?)>(.*?)(?:</(?:tool_calls?|function_calls?)>|\z)`),
+var explicit = []*lazyregexp.Regexp{
+	lazyregexp.New("(?s)```[ \\t]*(?:tool_calls?|tool_code|function_calls?)[ \\t]*\\r?\\n(.*?)(?:```|\\z)"),
+	lazyregexp.New(`(?s)<(?:tool_calls?|function_calls?)>(.*?)(?:</(?:tool_calls?|function_calls?)>|\z)`),
 }
 
 // implicit are blocks that may hold a call: they count when they name a tool
 // that was offered.
-var implicit = regexp.MustCompile("(?s)```[ \\t]*(?:json|javascript|js)?[ \\t]*\\r?\\n(.*?)```")
+var implicit = lazyregexp.New("(?s)```[ \\t]*(?:json|javascript|js)?[ \\t]*\\r?\\n(.*?)```")
 
 // FindCalls takes the calls out of a model's text. It is lenient: marks of
 // several kinds, single objects and arrays, other names for the keys, and JSON
@@ -37,7 +38,7 @@ func FindCalls(text string, tools []Tool) (rest string, calls []Call) {
 	return findBare(text, known)
 }
 
-func takeOut(text string, mark *regexp.Regexp, known map[string]bool) (string, []Call) {
+func takeOut(text string, mark *lazyregexp.Regexp, known map[string]bool) (string, []Call) {
 	var calls []Call
 	rest := mark.ReplaceAllStringFunc(text, func(block string) string {
 		found := readCalls(mark.FindStringSubmatch(block)[1], known)

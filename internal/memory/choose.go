@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/quote"
 	"github.com/toryo-dev/toryo/internal/store"
 )
@@ -164,9 +164,9 @@ func (f files) near(name string) int {
 }
 
 // pathLike is what looks like the path or the name of a file.
-var pathLike = regexp.MustCompile(`[\w.-]+(?:/[\w.-]+)+|[\w-]+\.[A-Za-z]\w{0,5}\b`)
+var pathLike = lazyregexp.New(`[\w.-]+(?:/[\w.-]+)+|[\w-]+\.[A-Za-z]\w{0,5}\b`)
 
-var word = regexp.MustCompile(`[\p{Latin}\p{Cyrillic}\p{Greek}0-9_]{3,}`)
+var word = lazyregexp.New(`[\p{Latin}\p{Cyrillic}\p{Greek}0-9_]{3,}`)
 
 // common are words that say nothing about what a text is about.
 var common = func() map[string]bool {

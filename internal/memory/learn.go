@@ -3,11 +3,11 @@ package memory
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"strings"
 	"time"
 	"unicode"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
@@ -96,11 +96,11 @@ func Source(pull task.Key, comment task.CommentRef) string {
 }
 
 var (
-	htmlComment = regexp.MustCompile(`(?s)<!--.*?(?:-->|$)`)
-	quotedLine  = regexp.MustCompile(`(?m)^[ \t]*>.*$`)
-	emptyLines  = regexp.MustCompile(`\n\s*\n+`)
+	htmlComment = lazyregexp.New(`(?s)<!--.*?(?:-->|$)`)
+	quotedLine  = lazyregexp.New(`(?m)^[ \t]*>.*$`)
+	emptyLines  = lazyregexp.New(`\n\s*\n+`)
 	// addressed is whom a comment is addressed to.
-	addressed = regexp.MustCompile(`^(?:\s*@[\w.\[\]-]+[,:]?)+\s*`)
+	addressed = lazyregexp.New(`^(?:\s*@[\w.\[\]-]+[,:]?)+\s*`)
 )
 
 // Clean is a text as a note has it: without what it quotes, without what cannot be seen, and not
@@ -137,7 +137,7 @@ func letters(text string) (n int) {
 
 // withdrawn is a sentence by which people take back what they asked for: it begins with these words, with
 // an excuse before them at most, and they have no object ("ignore this error" asks for something).
-var withdrawn = regexp.MustCompile(`(?i)(?:^|[.!?。！？\n])\s*(?:(?:@[\w.-]+|oh|ah|hm+|ok(?:ay)?|sorry|actually|wait|no|please|すみません|すいません|申し訳ありません|ごめんなさい|失礼しました|あ)[\s,.!:、。]*)*` +
+var withdrawn = lazyregexp.New(`(?i)(?:^|[.!?。！？\n])\s*(?:(?:@[\w.-]+|oh|ah|hm+|ok(?:ay)?|sorry|actually|wait|no|please|すみません|すいません|申し訳ありません|ごめんなさい|失礼しました|あ)[\s,.!:、。]*)*` +
 	`(?:(?:never ?mind|nvm|(?:ignore|forget|disregard) (?:it|this|that|me|my comment|this comment|that comment)|my (?:mistake|bad)|scratch that|i was wrong)` +
 	`\s*(?:$|[.!?\n,;:()…—–-]|\s(?:i|it|then|sorry|thanks|please)\b)|` +
 	`(?:(?:この|その|上の|前の|先ほどの|さっきの)?(?:コメント|指摘|件)[はも]?[、 ]?|これは、?|私の|こちらの)?` +

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	program "github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/sandbox/disk"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -336,4 +336,4 @@ var errStopped = task.Errorf(task.Interrupted, "the server is stopping")
 
 // taskName is what the id of a task may look like: it is part of the names of
 // refs.
-var taskName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
+var taskName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	program "github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/inspect"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -149,11 +149,11 @@ func (m *Mirrors) message(ctx context.Context, at place, commit string) (string,
 }
 
 // usualHeaders are those of commits that git writes. Lines that go on begin with a space.
-var usualHeaders = regexp.MustCompile(`\Atree [0-9a-f]+\n(?:parent [0-9a-f]+\n)*author [^\n]*\ncommitter [^\n]*\n` +
+var usualHeaders = lazyregexp.New(`\Atree [0-9a-f]+\n(?:parent [0-9a-f]+\n)*author [^\n]*\ncommitter [^\n]*\n` +
 	`(?:mergetag [^\n]*\n(?: [^\n]*\n)*)*(?:encoding [^\n]*\n)?(?:gpgsig(?:-sha256)? [^\n]*\n(?: [^\n]*\n)*)*(?:encoding [^\n]*\n)?\z`)
 
 // speaksForOthers are lines of a message that say what others did.
-var speaksForOthers = regexp.MustCompile(`(?im)^[a-z][a-z0-9-]*-by[ \t]*:.*\n?`)
+var speaksForOthers = lazyregexp.New(`(?im)^[a-z][a-z0-9-]*-by[ \t]*:.*\n?`)
 
 // rewrite makes the commit that takes the place of one of an agent.
 func (m *Mirrors) rewrite(ctx context.Context, at place, pushed pushedCommit, made map[string]string, coAuthors []string) (string, error) {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase/conversation"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
@@ -107,8 +107,8 @@ func (r *run) readRules(ctx context.Context, files []string) (string, error) {
 }
 
 var (
-	pathInText = regexp.MustCompile(`[A-Za-z0-9_][A-Za-z0-9_./+-]*[A-Za-z0-9_]`)
-	itemInText = regexp.MustCompile(`(?:^|[\s(\[,;:"'、。（「])([\w./-]*[#!]\d+|https?://[^\s)>\]]+/(?:issues|pulls?|merge_requests)/\d+)\b`)
+	pathInText = lazyregexp.New(`[A-Za-z0-9_][A-Za-z0-9_./+-]*[A-Za-z0-9_]`)
+	itemInText = lazyregexp.New(`(?:^|[\s(\[,;:"'、。（「])([\w./-]*[#!]\d+|https?://[^\s)>\]]+/(?:issues|pulls?|merge_requests)/\d+)\b`)
 )
 
 // references shows the files and the other items that the request names.

@@ -1,16 +1,16 @@
 package phase
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 )
 
 // placeholders are what stands in for work that was not done. They count in added
 // lines of program text only: a document may well speak of such things.
-var placeholders = regexp.MustCompile(`\b(?:TODO|FIXME|XXX)\b|(?i:not (?:yet )?implemented\b|NotImplementedError|unimplemented!|\btodo!\(|your code here|rest of (?:the )?(?:code|file|function|implementation)\b|(?:implementation|code) (?:goes|comes) here|existing code (?:remains )?(?:here|unchanged)|placeholder (?:implementation|for now))`)
+var placeholders = lazyregexp.New(`\b(?:TODO|FIXME|XXX)\b|(?i:not (?:yet )?implemented\b|NotImplementedError|unimplemented!|\btodo!\(|your code here|rest of (?:the )?(?:code|file|function|implementation)\b|(?:implementation|code) (?:goes|comes) here|existing code (?:remains )?(?:here|unchanged)|placeholder (?:implementation|for now))`)
 
 var documents = []string{".md", ".rst", ".txt", ".adoc", ".html"}
 

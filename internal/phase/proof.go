@@ -3,10 +3,10 @@ package phase
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testreport"
@@ -201,7 +201,7 @@ func hasWords(text, words string) bool {
 	return false
 }
 
-var nameParts = regexp.MustCompile(`\w+`)
+var nameParts = lazyregexp.New(`\w+`)
 
 // wordEnds reports whether no word goes on at a place of a text.
 func wordEnds(text string, at int) bool {

@@ -11,10 +11,11 @@ import (
 	_ "embed" // for the rule
 	"fmt"
 	"html"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // Rule is the paragraph of a system prompt that says what quoted text is. A prompt
@@ -97,12 +98,12 @@ func oneLine(text string) string {
 func Inset(text string) string { return lineBreak.ReplaceAllString(text, "$0  ") }
 
 // lineBreak is whatever a reader may take for the end of a line.
-var lineBreak = regexp.MustCompile(`\r\n|` + breaks)
+var lineBreak = lazyregexp.New(`\r\n|` + breaks)
 
 const breaks = `[\n\v\f\r\x{85}\x{2028}\x{2029}]`
 
 // section is a line that could be taken for the heading of a section.
-var section = regexp.MustCompile(`(?:^|` + breaks + `)[\s\p{Z}]*?§`)
+var section = lazyregexp.New(`(?:^|` + breaks + `)[\s\p{Z}]*?§`)
 
 // Section is a section of a text under a heading such as §3. A line in it that looks
 // like a heading is indented, so that no line but ours begins with §.
@@ -116,11 +117,11 @@ func Section(number int, text string) string {
 // write that, and then the tag in any case, with spaces, slashes and what cannot be
 // seen between. What was escaped already is found too, so that escaping can be
 // undone.
-var mark = regexp.MustCompile(`(?i)(?:[` + openings + `]|&(?:amp;)*(?:lt|#x[0-9a-f]{2,4});)` +
+var mark = lazyregexp.New(`(?i)(?:[` + openings + `]|&(?:amp;)*(?:lt|#x[0-9a-f]{2,4});)` +
 	between + `(?:` + spelled(tag) + `|` + spelled(pinnedTag) + `|` + spelled(summaryTag) + `)`)
 
 // blockMark is a mark of a block that is not escaped.
-var blockMark = regexp.MustCompile(`(?i)[` + openings + `]` + between + `(?:` + spelled(pinnedTag) + `|` + spelled(summaryTag) + `)`)
+var blockMark = lazyregexp.New(`(?i)[` + openings + `]` + between + `(?:` + spelled(pinnedTag) + `|` + spelled(summaryTag) + `)`)
 
 // spelled is a tag with anything between its letters that cannot be seen.
 func spelled(tag string) string { return strings.Join(strings.Split(tag, ""), unseen) }
@@ -170,8 +171,8 @@ type Block struct {
 }
 
 var (
-	opening    = regexp.MustCompile(`(?m)^<` + tag + `((?: [a-z]+="[^"\n]*")*)>$`)
-	attributes = regexp.MustCompile(` ([a-z]+)="([^"]*)"`)
+	opening    = lazyregexp.New(`(?m)^<` + tag + `((?: [a-z]+="[^"\n]*")*)>$`)
+	attributes = lazyregexp.New(` ([a-z]+)="([^"]*)"`)
 )
 
 const closing = "\n</" + tag + ">"

@@ -2,9 +2,9 @@ package receipt
 
 import (
 	"encoding/json"
-	"regexp"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -74,10 +74,10 @@ type Facts struct {
 }
 
 // hash is how git writes the name of an object.
-var hash = regexp.MustCompile(`\A(?:[0-9a-f]{40}|[0-9a-f]{64})\z`)
+var hash = lazyregexp.New(`\A(?:[0-9a-f]{40}|[0-9a-f]{64})\z`)
 
 // imageDigest is what the identity of an image ends with.
-var imageDigest = regexp.MustCompile(`(?:\A|@)sha256:([0-9a-f]{64})\z`)
+var imageDigest = lazyregexp.New(`(?:\A|@)sha256:([0-9a-f]{64})\z`)
 
 // New makes the statement about a commit. The verdict is the agent's and is checked.
 func New(facts Facts, verdict Verdict) (Statement, error) {

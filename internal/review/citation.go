@@ -1,12 +1,12 @@
 package review
 
 import (
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -41,9 +41,9 @@ func (c Citation) String() string { return c.Text }
 const quotePattern = `(?:「([^」]+)」|“([^”]+)”|"([^"\n]+)")`
 
 var (
-	citationPattern = regexp.MustCompile("§(" + digits + ")|([^\\s:`「」『』“”\"'()（）\\[\\]<>、。，；;]+):(\\d+)(?:-(\\d+))?@([0-9a-fA-F]{4,64})")
-	quoteAfter      = regexp.MustCompile("^[`)）]?\\s*(?:の|は|では|に|:|：|,|、)?\\s*" + quotePattern)
-	quoteBefore     = regexp.MustCompile(quotePattern + "\\s*[(（\\[]?`?$")
+	citationPattern = lazyregexp.New("§(" + digits + ")|([^\\s:`「」『』“”\"'()（）\\[\\]<>、。，；;]+):(\\d+)(?:-(\\d+))?@([0-9a-fA-F]{4,64})")
+	quoteAfter      = lazyregexp.New("^[`)）]?\\s*(?:の|は|では|に|:|：|,|、)?\\s*" + quotePattern)
+	quoteBefore     = lazyregexp.New(quotePattern + "\\s*[(（\\[]?`?$")
 )
 
 // Citations returns what an answer cites, with the words that it quotes right
@@ -235,7 +235,7 @@ func within(lines []judge.Line, start, end int, old bool) []judge.Line {
 	return found
 }
 
-var ellipsis = regexp.MustCompile(`…+|\.{3,}`)
+var ellipsis = lazyregexp.New(`…+|\.{3,}`)
 
 // standsIn reports whether quoted words stand in a text, without regard to spaces
 // and line breaks. What an ellipsis leaves out may be anything.

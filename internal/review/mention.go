@@ -1,9 +1,9 @@
 package review
 
 import (
-	"regexp"
 	"slices"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/review/judge"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -12,8 +12,8 @@ import (
 const digits = `[0-9\x{FF10}-\x{FF19}]+`
 
 var (
-	mentionPattern        = regexp.MustCompile(`§(` + digits + `)|第(` + digits + `)段落`)
-	englishMentionPattern = regexp.MustCompile(mentionPattern.String() + `|(?i:\b(?:section|paragraph) ([0-9]+)\b)`)
+	mentionPattern        = lazyregexp.New(`§(` + digits + `)|第(` + digits + `)段落`)
+	englishMentionPattern = lazyregexp.New(mentionPattern.String() + `|(?i:\b(?:section|paragraph) ([0-9]+)\b)`)
 )
 
 // Mentions returns the sections that a message names, each once, in order: §N and

@@ -3,17 +3,17 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
 var (
-	labelForm    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/#!@-]{0,199}$`)
-	snapshotForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{7,99}$`)
-	sessionForm  = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
-	variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	labelForm    = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._:/#!@-]{0,199}$`)
+	snapshotForm = lazyregexp.New(`^[a-z0-9][a-z0-9-]{7,99}$`)
+	sessionForm  = lazyregexp.New(`^[a-z0-9][a-z0-9-]{0,63}$`)
+	variableForm = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 // Validate says what is wrong with the specification, if anything, and returns

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"path"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // Differs reports whether a [Shared] file says something else about tests than it did
@@ -107,7 +108,7 @@ func testScripts(manifest []byte) []string {
 	return commands
 }
 
-var section = regexp.MustCompile(`^\[\s*(.*?)\s*\]`)
+var section = lazyregexp.New(`^\[\s*(.*?)\s*\]`)
 
 // testSections are the lines of the sections about tests of an INI file.
 func testSections(data []byte) []string {
@@ -134,23 +135,23 @@ func sections(data []byte) (ofTests, others []string) {
 	return ofTests, others
 }
 
-type buildLine struct{ file, line *regexp.Regexp }
+type buildLine struct{ file, line *lazyregexp.Regexp }
 
 // buildLines are, by the names of build files, lines that change which tests are run, or
 // by what the packages that they use are replaced.
 var buildLines = []buildLine{
-	{regexp.MustCompile(`^go\.mod$`), regexp.MustCompile(`=>|^\s*replace\b|^\s*exclude\b`)},
-	{regexp.MustCompile(`^Cargo\.toml$`), regexp.MustCompile(`^\s*\[+\s*(?:patch|replace|test)|^\s*(?:test|harness|autotests|doctest)\s*=`)},
-	{regexp.MustCompile(`^pom\.xml$`), regexp.MustCompile(`(?i)skip|testFailureIgnore|surefire|failsafe|maven\.test|systemPath|<exclude|<groups|<testSourceDirectory`)},
-	{regexp.MustCompile(`\.gradle(?:\.kts)?$`), regexp.MustCompile(`(?i)ignoreFailures|exclude|onlyIf|\btest\b|enabled|filter|substitut|flatDir|mavenLocal`)},
-	{regexp.MustCompile(`\.(?:cs|fs|vb)proj$|\.(?:props|targets)$`), regexp.MustCompile(`(?i)VSTest|IsTestProject|Compile Remove|HintPath|<Target\b|<Exec\b`)},
-	{regexp.MustCompile(`^package\.json$`), regexp.MustCompile(`"(?:file|link|portal|workspace|git\+?\w*):`)},
-	{regexp.MustCompile(`^requirements.*\.txt$`), regexp.MustCompile(`^\s*(?:-e|--editable|-f|--find-links|-i|--index-url|--extra-index-url)\b|^[^#]*(?:file:|\.whl\b|\.tar\.gz\b)|^\s*[\w.-]*/[^:]*$|^\s*\.{1,2}(?:\[.*)?$`)},
-	{regexp.MustCompile(`^setup\.py$`), regexp.MustCompile(`entry_points|pytest11|cmdclass`)},
-	{regexp.MustCompile(`^requirements.*\.txt$|^Pipfile$|^pyproject\.toml$`), regexp.MustCompile(`(?:pytest|pluggy|unittest\w*|nose2?|hypothesis|assertpy)\b.*(?:file:|@|path\s*=)|^\s*-e\b`)},
-	{regexp.MustCompile(`^Gemfile$`), regexp.MustCompile(`(?:rspec|minitest|test-unit).*(?:path|git)\b`)},
-	{regexp.MustCompile(`^CMakeLists\.txt$`), regexp.MustCompile(`(?i)add_test|enable_testing|set_tests_properties`)},
-	{regexp.MustCompile(`^mix\.exs$`), regexp.MustCompile(`test_(?:paths|pattern|coverage)|path:`)},
+	{lazyregexp.New(`^go\.mod$`), lazyregexp.New(`=>|^\s*replace\b|^\s*exclude\b`)},
+	{lazyregexp.New(`^Cargo\.toml$`), lazyregexp.New(`^\s*\[+\s*(?:patch|replace|test)|^\s*(?:test|harness|autotests|doctest)\s*=`)},
+	{lazyregexp.New(`^pom\.xml$`), lazyregexp.New(`(?i)skip|testFailureIgnore|surefire|failsafe|maven\.test|systemPath|<exclude|<groups|<testSourceDirectory`)},
+	{lazyregexp.New(`\.gradle(?:\.kts)?$`), lazyregexp.New(`(?i)ignoreFailures|exclude|onlyIf|\btest\b|enabled|filter|substitut|flatDir|mavenLocal`)},
+	{lazyregexp.New(`\.(?:cs|fs|vb)proj$|\.(?:props|targets)$`), lazyregexp.New(`(?i)VSTest|IsTestProject|Compile Remove|HintPath|<Target\b|<Exec\b`)},
+	{lazyregexp.New(`^package\.json$`), lazyregexp.New(`"(?:file|link|portal|workspace|git\+?\w*):`)},
+	{lazyregexp.New(`^requirements.*\.txt$`), lazyregexp.New(`^\s*(?:-e|--editable|-f|--find-links|-i|--index-url|--extra-index-url)\b|^[^#]*(?:file:|\.whl\b|\.tar\.gz\b)|^\s*[\w.-]*/[^:]*$|^\s*\.{1,2}(?:\[.*)?$`)},
+	{lazyregexp.New(`^setup\.py$`), lazyregexp.New(`entry_points|pytest11|cmdclass`)},
+	{lazyregexp.New(`^requirements.*\.txt$|^Pipfile$|^pyproject\.toml$`), lazyregexp.New(`(?:pytest|pluggy|unittest\w*|nose2?|hypothesis|assertpy)\b.*(?:file:|@|path\s*=)|^\s*-e\b`)},
+	{lazyregexp.New(`^Gemfile$`), lazyregexp.New(`(?:rspec|minitest|test-unit).*(?:path|git)\b`)},
+	{lazyregexp.New(`^CMakeLists\.txt$`), lazyregexp.New(`(?i)add_test|enable_testing|set_tests_properties`)},
+	{lazyregexp.New(`^mix\.exs$`), lazyregexp.New(`test_(?:paths|pattern|coverage)|path:`)},
 }
 
 // IsBuildFile reports whether [BuildLines] knows such files.

@@ -2,10 +2,11 @@ package testfiles
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // Kind is what a file is to the tests.
@@ -57,13 +58,13 @@ func New(projects []Project, files []string, read func(name string) []byte) Set 
 }
 
 // mention is a word of a command line or a script that may be the name of a file.
-var mention = regexp.MustCompile(`[\w./@+-]+`)
+var mention = lazyregexp.New(`[\w./@+-]+`)
 
 // scripts are files that run other files.
 var scripts = []string{".sh", ".bash", ".zsh", ".mk", ".bats"}
 
 // testWord is in the names of files that tests are made of.
-var testWord = regexp.MustCompile(`(?i)test|spec|check|verify|assert|expect|golden|fixture`)
+var testWord = lazyregexp.New(`(?i)test|spec|check|verify|assert|expect|golden|fixture`)
 
 // addNamed takes the files that a test command names for tests: those in the command
 // itself, and in a script that it runs those whose names say so.
@@ -102,8 +103,8 @@ func (s Set) addMentioned(script, folder, text string, known map[string]bool) {
 
 // folders of tests and of what they are compared with, and folders that may be some.
 var (
-	testFolders = regexp.MustCompile(`(?i)^(?:tests?|specs?|e2e|__(?:tests?|mocks?|snapshots?|fixtures?)__|.+[_.-]tests?|test(?:s|data|utils?|helpers?|support|suites?|cases?|fixtures?|resources?)|cypress)$`)
-	folders     = regexp.MustCompile(`(?i)^(?:__\w+__|test[_.-].+|spec[_.-](?:helpers?|support|data|fixtures?|utils?)|.+[_.-]specs?|test(?:ing|kit|libs?)|fixtures?|snapshots?|goldens?|expected)$`)
+	testFolders = lazyregexp.New(`(?i)^(?:tests?|specs?|e2e|__(?:tests?|mocks?|snapshots?|fixtures?)__|.+[_.-]tests?|test(?:s|data|utils?|helpers?|support|suites?|cases?|fixtures?|resources?)|cypress)$`)
+	folders     = lazyregexp.New(`(?i)^(?:__\w+__|test[_.-].+|spec[_.-](?:helpers?|support|data|fixtures?|utils?)|.+[_.-]specs?|test(?:ing|kit|libs?)|fixtures?|snapshots?|goldens?|expected)$`)
 )
 
 // generated is a folder of the program that looks like one of tests.
@@ -111,16 +112,16 @@ const generated = "__generated__"
 
 // names of tests, and names that may be some.
 var (
-	testNames = regexp.MustCompile(`(?i:^tests?\.|^tests?[_-]|[_.-]tests?\.|[_.-]specs?\.|\.(?:snap|bats|feature)$|^conftest\.py$)|` +
+	testNames = lazyregexp.New(`(?i:^tests?\.|^tests?[_-]|[_.-]tests?\.|[_.-]specs?\.|\.(?:snap|bats|feature)$|^conftest\.py$)|` +
 		`(?:Tests?|TestCase)\.\w+$|[a-z0-9]IT\.(?:java|kt|groovy|scala)$|Specs?\.(?:scala|groovy|hs)$|^Test[A-Z].*\.\w+$`)
-	names = regexp.MustCompile(`(?i:^specs?[_.-]|\.(?:golden|approved|expected)$|(?:^|[^a-z])(?:golden|expected)(?:[^a-z]|$)|^conftest\.)|Specs?\.m?js$`)
+	names = lazyregexp.New(`(?i:^specs?[_.-]|\.(?:golden|approved|expected)$|(?:^|[^a-z])(?:golden|expected)(?:[^a-z]|$)|^conftest\.)|Specs?\.m?js$`)
 )
 
 // paths of tests: those of Perl, and what Cucumber and its like run for a feature.
-var paths = regexp.MustCompile(`(?:^|/)t/(?:.*/)?[^/]+\.t$|(?:^|/)features/(?:steps|step_definitions|support|environment\.py$)`)
+var paths = lazyregexp.New(`(?:^|/)t/(?:.*/)?[^/]+\.t$|(?:^|/)features/(?:steps|step_definitions|support|environment\.py$)`)
 
 // configurations by name.
-var configurations = regexp.MustCompile(`^(?i:\.?pytest\.ini|\.?pytest\.toml|tox\.ini|noxfile\.py|\.coveragerc|\.testr\.conf|\.stestr\.conf|nose2?\.cfg|unittest\.cfg|(?:site|user)customize\.py|.*\.pth|` +
+var configurations = lazyregexp.New(`^(?i:\.?pytest\.ini|\.?pytest\.toml|tox\.ini|noxfile\.py|\.coveragerc|\.testr\.conf|\.stestr\.conf|nose2?\.cfg|unittest\.cfg|(?:site|user)customize\.py|.*\.pth|` +
 	`(?:jest|vitest|vite|babel|karma|ava|playwright|cypress|wdio|web-test-runner|webpack|rollup|esbuild|swc|nyc)[._-].*|\.babelrc.*|\.swcrc|\.mocharc.*|\.nycrc.*|\.c8rc.*|\.taprc|\.jestrc.*|mocha\.opts|tsconfig.*\.json|` +
 	`\.npmrc|\.yarnrc.*|\.pnpmfile\.c?js|bunfig\.toml|\.env.*|env\.sh|` +
 	`(?:gnu)?makefile.*|.*\.mk|justfile|\.justfile|taskfile\.ya?ml|rakefile|\.rspec.*|spec_helper\.rb|rails_helper\.rb|phpunit\.xml.*|phpunit\.dist\.xml|pest\.php|.*\.runsettings|directory\.(?:build|packages)\..*|xunit\.runner\.json|` +
@@ -132,7 +133,7 @@ var inFolders = []string{".github/workflows", ".github/actions", ".gitea/workflo
 
 // installed are files that make Python take a folder for an installed package, which may
 // have plugins of pytest.
-var installed = regexp.MustCompile(`\.(?:egg-info|dist-info|egg-link)(?:/|$)`)
+var installed = lazyregexp.New(`\.(?:egg-info|dist-info|egg-link)(?:/|$)`)
 
 // shared are files with several purposes.
 var shared = []string{"package.json", "pyproject.toml", "setup.cfg", "deno.json", "deno.jsonc", "composer.json"}

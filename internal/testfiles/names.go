@@ -2,27 +2,28 @@ package testfiles
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // declarations match what declares a test, by the end of a file's name. The last group that
 // matches is the name of the test.
-var declarations = map[string]*regexp.Regexp{
-	".go":    regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(|\bt\.Run\("([^"\n]+)"`),
-	".py":    regexp.MustCompile(`(?m)^[ \t]*(?:async[ \t]+)?def[ \t]+(test\w*)|^class[ \t]+(Test\w*)`),
-	".rs":    regexp.MustCompile(`#\[(?:\w+::)*test\b[^\]\n]*\]\s*(?:#\[[^\]\n]*\]\s*)*(?:pub\s+)?(?:async\s+)?fn\s+(\w+)`),
-	".java":  regexp.MustCompile(`@(?:Test|ParameterizedTest|RepeatedTest)\b[^{;]*?(\w+)\s*\(\s*[^)]*\)\s*(?:throws [\w\s,.]+)?\{`),
-	".kt":    regexp.MustCompile("@(?:Test|ParameterizedTest)\\b[^{;]*?fun\\s+(`[^`\\n]+`|\\w+)"),
-	".cs":    regexp.MustCompile(`\[(?:Fact|Theory|Test|TestMethod|TestCase)\b[^{;]*?(\w+)\s*\([^)]*\)\s*(?:\{|=>)`),
-	".rb":    regexp.MustCompile(`(?m)^[ \t]*def[ \t]+(test_\w+)|^[ \t]*(?:it|test|specify)[ \t(]+['"]([^'"\n]+)`),
-	".php":   regexp.MustCompile(`function\s+(test\w+)`),
-	".swift": regexp.MustCompile(`func\s+(test\w+)`),
-	".exs":   regexp.MustCompile(`(?m)^[ \t]*test[ \t(]+"([^"\n]+)`),
-	".cpp":   regexp.MustCompile(`\bTEST(?:_F|_P)?\s*\(\s*(\w+\s*,\s*\w+)\s*\)|\bTEST_CASE\s*\(\s*"([^"\n]+)`),
-	".js":    regexp.MustCompile("\\b(?:it|test|describe)(?:\\.\\w+)*\\s*\\(\\s*(?:'([^'\\n]+)'|\"([^\"\\n]+)\"|`([^`\\n]+)`)"),
-	".sh":    regexp.MustCompile(`(?m)^[ \t]*(?:function[ \t]+(test_\w+)|(test_\w+)[ \t]*\(\))|^@test[ \t]+["']([^"'\n]+)`),
+var declarations = map[string]*lazyregexp.Regexp{
+	".go":    lazyregexp.New(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(|\bt\.Run\("([^"\n]+)"`),
+	".py":    lazyregexp.New(`(?m)^[ \t]*(?:async[ \t]+)?def[ \t]+(test\w*)|^class[ \t]+(Test\w*)`),
+	".rs":    lazyregexp.New(`#\[(?:\w+::)*test\b[^\]\n]*\]\s*(?:#\[[^\]\n]*\]\s*)*(?:pub\s+)?(?:async\s+)?fn\s+(\w+)`),
+	".java":  lazyregexp.New(`@(?:Test|ParameterizedTest|RepeatedTest)\b[^{;]*?(\w+)\s*\(\s*[^)]*\)\s*(?:throws [\w\s,.]+)?\{`),
+	".kt":    lazyregexp.New("@(?:Test|ParameterizedTest)\\b[^{;]*?fun\\s+(`[^`\\n]+`|\\w+)"),
+	".cs":    lazyregexp.New(`\[(?:Fact|Theory|Test|TestMethod|TestCase)\b[^{;]*?(\w+)\s*\([^)]*\)\s*(?:\{|=>)`),
+	".rb":    lazyregexp.New(`(?m)^[ \t]*def[ \t]+(test_\w+)|^[ \t]*(?:it|test|specify)[ \t(]+['"]([^'"\n]+)`),
+	".php":   lazyregexp.New(`function\s+(test\w+)`),
+	".swift": lazyregexp.New(`func\s+(test\w+)`),
+	".exs":   lazyregexp.New(`(?m)^[ \t]*test[ \t(]+"([^"\n]+)`),
+	".cpp":   lazyregexp.New(`\bTEST(?:_F|_P)?\s*\(\s*(\w+\s*,\s*\w+)\s*\)|\bTEST_CASE\s*\(\s*"([^"\n]+)`),
+	".js":    lazyregexp.New("\\b(?:it|test|describe)(?:\\.\\w+)*\\s*\\(\\s*(?:'([^'\\n]+)'|\"([^\"\\n]+)\"|`([^`\\n]+)`)"),
+	".sh":    lazyregexp.New(`(?m)^[ \t]*(?:function[ \t]+(test_\w+)|(test_\w+)[ \t]*\(\))|^@test[ \t]+["']([^"'\n]+)`),
 }
 
 // sameDeclarations are ends of names whose files declare tests as those with another end.

@@ -2,17 +2,18 @@ package testfiles
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 var (
 	// imports are the lines at the top of a module of Python. Those in functions are left
 	// out: what they name may be missing while tests run.
-	imports    = regexp.MustCompile(`(?m)^(?:import[ \t]+([\w., \t]+)|from[ \t]+(\w+)[\w.]*[ \t]+import\b)`)
-	notThere   = regexp.MustCompile(`No module named '?(\w+)`)
-	moduleName = regexp.MustCompile(`^\s*(\w+)`)
+	imports    = lazyregexp.New(`(?m)^(?:import[ \t]+([\w., \t]+)|from[ \t]+(\w+)[\w.]*[ \t]+import\b)`)
+	notThere   = lazyregexp.New(`No module named '?(\w+)`)
+	moduleName = lazyregexp.New(`^\s*(\w+)`)
 )
 
 // pythonSources are the endings of files that modules of Python are made of.
@@ -69,7 +70,7 @@ func imported(text string) []string {
 var libraries = []string{"vendor", "node_modules", "third_party", "site-packages", ".venv"}
 
 // packageLists are files that say which packages there are.
-var packageLists = regexp.MustCompile(`^(?:go\.(?:mod|sum|work)|package\.json|package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|bun\.lockb?|deno\.(?:json|jsonc|lock)|` +
+var packageLists = lazyregexp.New(`^(?:go\.(?:mod|sum|work)|package\.json|package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|bun\.lockb?|deno\.(?:json|jsonc|lock)|` +
 	`requirements.*\.txt|pyproject\.toml|setup\.(?:py|cfg)|Pipfile(?:\.lock)?|poetry\.lock|uv\.lock|pdm\.lock|composer\.(?:json|lock)|Gemfile(?:\.lock)?|Cargo\.(?:toml|lock))$`)
 
 // libraryFolder is the folder of packages that a file is in, or empty.

@@ -94,6 +94,7 @@ var importTable = map[string]row{
 	"leader":           {imports: []string{"store"}},
 	"backup":           {imports: []string{"task"}},
 	"retention":        {imports: []string{"mirror", "store", "task"}, tests: []string{"forge"}},
+	"lazyregexp":       {standardOnly: true},
 	"lifecycle":        {},
 	"messages":         {imports: []string{"task"}},
 	"textfmt":          {standardOnly: true},
@@ -117,7 +118,7 @@ var importTable = map[string]row{
 	"sandbox/seccomp":       {},
 	"sandbox/disk":          {},
 	"sandbox/guest":         {imports: []string{"workdir", "sandbox", "sandbox/disk", "sandbox/seccomp", "task"}},
-	"sandbox/guest/program": {imports: []string{"sandbox/guest"}, program: true},
+	"sandbox/guest/program": {imports: []string{"sandbox/guest", "sandbox/landlock"}, program: true},
 	"sandbox/egress":        {imports: []string{"sandbox", "task"}},
 	"sandbox/local":         {imports: []string{"workdir", "sandbox", "sandbox/cgroup", "sandbox/disk", "sandbox/guest", "task"}},
 	"sandbox/docker":        {imports: []string{"workdir", "sandbox", "sandbox/disk", "sandbox/guest", "sandbox/local", "task"}},
@@ -164,7 +165,7 @@ var importTable = map[string]row{
 }
 
 // forAll may be imported by every package, except by notFor and by each other.
-var forAll = []string{"lifecycle", "messages", "redact", "textfmt"}
+var forAll = []string{"lazyregexp", "lifecycle", "messages", "redact", "textfmt"}
 
 // notFor is the package that everything else is built on.
 const notFor = "task"

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 //go:embed drivers/bun.mjs
@@ -34,7 +36,7 @@ func (bun) command(c call, dir string, only []string) (string, bool) {
 	return shellScript(dir, []driverFile{{"bun.mjs", bunSetup}}, c.with(arguments...)), true
 }
 
-var bunErrors = regexp.MustCompile(`(?m)^ \d+ pass\n(?: \d+ (?:skip|todo|filtered out|fail)\n)* \d+ errors?$`)
+var bunErrors = lazyregexp.New(`(?m)^ \d+ pass\n(?: \d+ (?:skip|todo|filtered out|fail)\n)* \d+ errors?$`)
 
 func (bun) read(_ call, r run) Report {
 	b := newBuilder()
@@ -85,7 +87,7 @@ func (deno) command(c call, dir string, only []string) (string, bool) {
 	return shellScript(dir, nil, c.with(arguments...)), true
 }
 
-var denoErrors = regexp.MustCompile(`(?m)^(?:\./)?(\S.*) \(uncaught error\)$`)
+var denoErrors = lazyregexp.New(`(?m)^(?:\./)?(\S.*) \(uncaught error\)$`)
 
 func (deno) read(_ call, r run) Report {
 	b := newBuilder()
@@ -104,6 +106,6 @@ func (deno) read(_ call, r run) Report {
 	return b.report()
 }
 
-var colors = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+var colors = lazyregexp.New(`\x1b\[[0-9;]*m`)
 
 func withoutColors(output []byte) []byte { return colors.ReplaceAll(output, nil) }

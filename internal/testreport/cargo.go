@@ -4,10 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // cargo is read from its output: its JSON is not stable. libtest prints what tests
@@ -51,12 +52,12 @@ func (cargo) command(c call, dir string, only []string) (string, bool) {
 }
 
 var (
-	cargoTarget  = regexp.MustCompile(`^     Running (?:unittests )?(\S+) \(.*?([^/]+)-[0-9a-f]{16}(?:\.exe)?\)$`)
-	cargoDoc     = regexp.MustCompile(`^   Doc-tests (\S+)$`)
-	cargoRunning = regexp.MustCompile(`^running (\d+) tests?$`)
-	cargoTest    = regexp.MustCompile(`^test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored(?:, .*)?)$`)
-	cargoResult  = regexp.MustCompile(`^test result: (ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored; (\d+) measured; (\d+) filtered out`)
-	cargoOutput  = regexp.MustCompile(`^---- (.+) stdout ----$`)
+	cargoTarget  = lazyregexp.New(`^     Running (?:unittests )?(\S+) \(.*?([^/]+)-[0-9a-f]{16}(?:\.exe)?\)$`)
+	cargoDoc     = lazyregexp.New(`^   Doc-tests (\S+)$`)
+	cargoRunning = lazyregexp.New(`^running (\d+) tests?$`)
+	cargoTest    = lazyregexp.New(`^test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored(?:, .*)?)$`)
+	cargoResult  = lazyregexp.New(`^test result: (ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored; (\d+) measured; (\d+) filtered out`)
+	cargoOutput  = lazyregexp.New(`^---- (.+) stdout ----$`)
 )
 
 // cargoReader reads the output of one test program after the other.

@@ -1,41 +1,42 @@
 package testreport
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // testFailures are how test runners name a test that failed.
-var testFailures = []*regexp.Regexp{
-	regexp.MustCompile(`^\s*--- FAIL: (\S+)`),                                                        // go
-	regexp.MustCompile(`^FAIL\s+(\S+) \[(?:build|setup) failed\]`),                                   // go
-	regexp.MustCompile(`^(?:FAILED|ERROR) ([^\s]+::[^\s]+|\S+\.py)\b`),                               // pytest
-	regexp.MustCompile(`^(?:FAIL|ERROR): (\S+ \([^)]*\))`),                                           // unittest
-	regexp.MustCompile(`^\s*● (.+ › .+)$`),                                                           // jest
-	regexp.MustCompile(`^\s*(?:✕|×) (.+?)(?: \(\d+ ?ms\)| \d+ms)?$`),                                 // jest, vitest
-	regexp.MustCompile(`^\s*not ok \d+ -? ?(.+?)(?: # .*)?$`),                                        // TAP, node
-	regexp.MustCompile(`^\s*✖ (.+?) \(\d[\d.]*ms\)$`),                                                // node
-	regexp.MustCompile(`^\[ERROR\]\s+(\S+\.\S+):\d+`),                                                // maven
-	regexp.MustCompile(`^\[ERROR\]\s+(\S+\.\S+) -- Time elapsed.*<<<`),                               // maven
-	regexp.MustCompile(`^(\S+(?: > .+)+) FAILED$`),                                                   // gradle
-	regexp.MustCompile(`^test (\S+) \.\.\. FAILED$`),                                                 // cargo
-	regexp.MustCompile(`^rspec (\S+)`),                                                               // rspec
-	regexp.MustCompile(`^\d+\) ([\w\\]+::\w+)`),                                                      // phpunit
-	regexp.MustCompile(`^\s*\d+\) test (.+ \(.+\))$`),                                                // exunit
-	regexp.MustCompile(`^\s*Failed (\S+\.\S+)(?: \[.*\])?$`),                                         // dotnet
-	regexp.MustCompile(`^([\w:]+#test_\S+)(?: \[.*\])?:?$`),                                          // minitest
-	regexp.MustCompile(`^\(fail\) (.+?)(?: \[[\d.]+ms\])?$`),                                         // bun
-	regexp.MustCompile(`^(.+) \.\.\. FAILED \(\d+m?s\)$`),                                            // deno
-	regexp.MustCompile(`^\s*\d+ - (\S+) \((?:Failed|Timeout|SEGFAULT|Subprocess aborted|Not Run)\)`), // ctest
-	regexp.MustCompile(`^\s*FAILED\s+(\S+ > .+)$`),                                                   // pest
+var testFailures = []*lazyregexp.Regexp{
+	lazyregexp.New(`^\s*--- FAIL: (\S+)`),                                                        // go
+	lazyregexp.New(`^FAIL\s+(\S+) \[(?:build|setup) failed\]`),                                   // go
+	lazyregexp.New(`^(?:FAILED|ERROR) ([^\s]+::[^\s]+|\S+\.py)\b`),                               // pytest
+	lazyregexp.New(`^(?:FAIL|ERROR): (\S+ \([^)]*\))`),                                           // unittest
+	lazyregexp.New(`^\s*● (.+ › .+)$`),                                                           // jest
+	lazyregexp.New(`^\s*(?:✕|×) (.+?)(?: \(\d+ ?ms\)| \d+ms)?$`),                                 // jest, vitest
+	lazyregexp.New(`^\s*not ok \d+ -? ?(.+?)(?: # .*)?$`),                                        // TAP, node
+	lazyregexp.New(`^\s*✖ (.+?) \(\d[\d.]*ms\)$`),                                                // node
+	lazyregexp.New(`^\[ERROR\]\s+(\S+\.\S+):\d+`),                                                // maven
+	lazyregexp.New(`^\[ERROR\]\s+(\S+\.\S+) -- Time elapsed.*<<<`),                               // maven
+	lazyregexp.New(`^(\S+(?: > .+)+) FAILED$`),                                                   // gradle
+	lazyregexp.New(`^test (\S+) \.\.\. FAILED$`),                                                 // cargo
+	lazyregexp.New(`^rspec (\S+)`),                                                               // rspec
+	lazyregexp.New(`^\d+\) ([\w\\]+::\w+)`),                                                      // phpunit
+	lazyregexp.New(`^\s*\d+\) test (.+ \(.+\))$`),                                                // exunit
+	lazyregexp.New(`^\s*Failed (\S+\.\S+)(?: \[.*\])?$`),                                         // dotnet
+	lazyregexp.New(`^([\w:]+#test_\S+)(?: \[.*\])?:?$`),                                          // minitest
+	lazyregexp.New(`^\(fail\) (.+?)(?: \[[\d.]+ms\])?$`),                                         // bun
+	lazyregexp.New(`^(.+) \.\.\. FAILED \(\d+m?s\)$`),                                            // deno
+	lazyregexp.New(`^\s*\d+ - (\S+) \((?:Failed|Timeout|SEGFAULT|Subprocess aborted|Not Run)\)`), // ctest
+	lazyregexp.New(`^\s*FAILED\s+(\S+ > .+)$`),                                                   // pest
 }
 
 // mochaSummary is in the output of mocha, which numbers the tests that failed as
 // many a text is numbered.
 var (
-	mochaSummary = regexp.MustCompile(`^\s+\d+ failing\s*$`)
-	mochaFailure = regexp.MustCompile(`^\s+\d+\) (.+?):?$`)
+	mochaSummary = lazyregexp.New(`^\s+\d+ failing\s*$`)
+	mochaFailure = lazyregexp.New(`^\s+\d+\) (.+?):?$`)
 )
 
 // FailingTests names the tests that the lines of a test run's output say failed, each

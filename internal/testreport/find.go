@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // Runner is a test runner and the command line that it was found in.
@@ -154,7 +155,7 @@ func folderOf(before []simpleCommand, project fs.FS) fs.FS {
 	return project
 }
 
-var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+var assignment = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
 // wrappers run the program that follows, and how many words they have themselves.
 // Their options, if they have any, have no values.

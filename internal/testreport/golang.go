@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // goTest reads the events of go test -json.
@@ -77,7 +79,7 @@ func (goTest) command(c call, dir string, only []string) (string, bool) {
 	return shellScript(dir, goDriverFiles(dir, c.control), line+" >"+file+"\ncode=$?\n"+text+"\nexit $code"), true
 }
 
-var goFlagsKept = regexp.MustCompile(`^--?(C=.*|race|short|v|mod=.*|tags=.*|timeout=.*|p=.*|cpu=.*|shuffle=.*|ldflags=.*|gcflags=.*|msan|asan|trimpath|failfast)$`)
+var goFlagsKept = lazyregexp.New(`^--?(C=.*|race|short|v|mod=.*|tags=.*|timeout=.*|p=.*|cpu=.*|shuffle=.*|ldflags=.*|gcflags=.*|msan|asan|trimpath|failfast)$`)
 
 // goOnly selects tests: whole top-level tests, as a pattern for several subtests of
 // different tests would select others too.
@@ -107,7 +109,7 @@ func goOnly(words []word, only []string) (string, bool) {
 }
 
 // goNotBuilt is what Go says before version 1.24 in place of an event.
-var goNotBuilt = regexp.MustCompile(`^FAIL\t(\S+) \[(?:build|setup) failed\]\n$`)
+var goNotBuilt = lazyregexp.New(`^FAIL\t(\S+) \[(?:build|setup) failed\]\n$`)
 
 type goEvent struct {
 	Action, Package, Test, Output, FailedBuild, ImportPath string

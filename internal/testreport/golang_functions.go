@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // What is read of the _test.go files of a project at most. With more, no report of its
@@ -18,7 +19,7 @@ const (
 	maxTestBytes = 1 << 30
 )
 
-var goFunction = regexp.MustCompile(`^func ((?:Test|Fuzz|Example|Benchmark)\w*)\(`)
+var goFunction = lazyregexp.New(`^func ((?:Test|Fuzz|Example|Benchmark)\w*)\(`)
 
 // goFunctions are the test functions in the project's files; nil if the project is not
 // known.

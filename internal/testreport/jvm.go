@@ -2,9 +2,10 @@ package testreport
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // copyReports runs a line around which report files below the project are removed
@@ -57,7 +58,7 @@ func (maven) matches(words []string) bool {
 		})
 }
 
-var javaCase = regexp.MustCompile(`^([\w.$]+)\.([\w$]+)(?:[\[({ ].*)?$`)
+var javaCase = lazyregexp.New(`^([\w.$]+)\.([\w$]+)(?:[\[({ ].*)?$`)
 
 func (maven) command(c call, dir string, only []string) (string, bool) {
 	arguments := []string{"--fail-at-end"}

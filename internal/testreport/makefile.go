@@ -4,9 +4,10 @@ import (
 	"errors"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // makefile is what is read of a simple Makefile: plain variables, and rules with plain
@@ -25,11 +26,11 @@ type makeRule struct {
 }
 
 var (
-	makeContinued  = regexp.MustCompile(`[ \t]*\\\r?\n[ \t]*`)
-	makeTarget     = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
-	makeAssignment = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)[ \t]*(?:\?|::?)?=[ \t]*(.*)$`)
-	makeVariable   = regexp.MustCompile(`\$(?:\$|\(([A-Za-z_][A-Za-z0-9_]*)\)|\{([A-Za-z_][A-Za-z0-9_]*)\}|.|$)`)
-	makeDirective  = regexp.MustCompile(`^ *(?:-?include|sinclude|define|endef|ifn?eq|ifn?def|else|endif|override|unexport|vpath|private|undefine|load)\b`)
+	makeContinued  = lazyregexp.New(`[ \t]*\\\r?\n[ \t]*`)
+	makeTarget     = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	makeAssignment = lazyregexp.New(`^([A-Za-z_][A-Za-z0-9_]*)[ \t]*(?:\?|::?)?=[ \t]*(.*)$`)
+	makeVariable   = lazyregexp.New(`\$(?:\$|\(([A-Za-z_][A-Za-z0-9_]*)\)|\{([A-Za-z_][A-Za-z0-9_]*)\}|.|$)`)
+	makeDirective  = lazyregexp.New(`^ *(?:-?include|sinclude|define|endef|ifn?eq|ifn?def|else|endif|override|unexport|vpath|private|undefine|load)\b`)
 )
 
 // makeEnvironment are variables that make hands to commands if it was given them

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // rspec writes JSON beside what it prints.
@@ -117,7 +119,7 @@ func (dotnet) matches(words []string) bool {
 	})
 }
 
-var dotnetSpecial = regexp.MustCompile(`[\\()&|=!~]`)
+var dotnetSpecial = lazyregexp.New(`[\\()&|=!~]`)
 
 func (dotnet) command(c call, dir string, only []string) (string, bool) {
 	arguments := []string{"--logger", "trx", "--results-directory", dir}

@@ -3,9 +3,10 @@ package testreport
 import (
 	_ "embed" // the drivers
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 //go:embed drivers/changes.py
@@ -17,7 +18,7 @@ var unittestDriver string
 //go:embed drivers/pytest.py
 var pytestPlugin string
 
-var pythonProgram = regexp.MustCompile(`^(?:.*/)?(?:python[0-9.]*|pypy[0-9.]*)$`)
+var pythonProgram = lazyregexp.New(`^(?:.*/)?(?:python[0-9.]*|pypy[0-9.]*)$`)
 
 // pythonModule is the module that a command of Python runs, and which word it is.
 func pythonModule(words []string) (string, int) {

@@ -1,8 +1,9 @@
 package testreport
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // word is one word of a command line, without its quotes, and where it stands.
@@ -115,7 +116,7 @@ func (l *lexer) quoted(quote byte, text *strings.Builder) bool {
 	return false
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
+var plainWord = lazyregexp.New(`^[A-Za-z0-9_./:=@%+,-]+$`)
 
 // quote makes one word of a text for the shell.
 func quote(text string) string {

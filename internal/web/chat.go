@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -177,8 +177,8 @@ func (s stream) sendJSON(event string, data any) error {
 }
 
 var (
-	element      = regexp.MustCompile(`<[^>]*>`)
-	sectionNamed = regexp.MustCompile(`§(\p{Nd}+)`)
+	element      = lazyregexp.New(`<[^>]*>`)
+	sectionNamed = lazyregexp.New(`§(\p{Nd}+)`)
 	wide         = strings.NewReplacer("０", "0", "１", "1", "２", "2", "３", "3", "４", "4", "５", "5", "６", "6", "７", "7", "８", "8", "９", "9")
 )
 

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -134,7 +134,7 @@ func comesBack(r *http.Request, back string) error {
 }
 
 // plainHost is a host and a port that mean nothing else in a policy.
-var plainHost = regexp.MustCompile(`^[A-Za-z0-9.-]+(:[0-9]+)?$|^\[[0-9A-Fa-f:.]+\](:[0-9]+)?$`)
+var plainHost = lazyregexp.New(`^[A-Za-z0-9.-]+(:[0-9]+)?$|^\[[0-9A-Fa-f:.]+\](:[0-9]+)?$`)
 
 // originOf is the server of an address, or nothing if it is none that a policy can name.
 func originOf(address string) string {

@@ -23,16 +23,15 @@ import (
 // that stands in the text, but for what blocks makes nodes of, and the policy lets through
 // a short list of elements.
 var reader = sync.OnceValue(func() goldmark.Markdown {
+	// A URL in a text. Unlike that of the library it may have any host, also localhost or
+	// one without a dot, and it ends where other writing begins.
+	address := regexp.MustCompile(`^https?://[-A-Za-z0-9._~:/?#@!$&()*+,;=%\[\]]+`)
 	return goldmark.New(
 		goldmark.WithExtensions(extension.NewLinkify(extension.WithLinkifyURLRegexp(address)), extension.Table, extension.Strikethrough, extension.TaskList),
 		goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(imagesAreLinks{}, 100), util.Prioritized(blocks{}, 200))),
 		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(blockRenderer{}, 100))),
 	)
 })
-
-// address is a URL in a text. Unlike that of the library it may have any host, also
-// localhost or one without a dot, and it ends where other writing begins.
-var address = regexp.MustCompile(`^https?://[-A-Za-z0-9._~:/?#@!$&()*+,;=%\[\]]+`)
 
 var sieve = sync.OnceValue(func() *bluemonday.Policy {
 	policy := bluemonday.NewPolicy()

@@ -3,13 +3,13 @@ package web
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/journal"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -68,8 +68,8 @@ func (e entryView) over() bool { return e.Result != nil || e.Interrupted }
 
 // A text that is cut may be cut inside the sequence of a colour. maxColour is how long one is.
 var (
-	cutColour    = regexp.MustCompile(`\x1b(\[[0-9;:]*)?$`)
-	restOfColour = regexp.MustCompile(`^\[?[0-9;:]*m`)
+	cutColour    = lazyregexp.New(`\x1b(\[[0-9;:]*)?$`)
+	restOfColour = lazyregexp.New(`^\[?[0-9;:]*m`)
 )
 
 const maxColour = 32

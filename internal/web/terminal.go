@@ -3,12 +3,13 @@ package web
 import (
 	"context"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // maxOutput is how much of an output the page shows: the beginning and the end.
@@ -16,7 +17,7 @@ const maxOutput = 64 << 10
 
 // escape matches what a terminal takes as a command: sequences that set colours
 // (the first group), any other sequence, and single control characters.
-var escape = regexp.MustCompile(`\x1b\[([0-9;]*)m|\x1b\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.|[\x00-\x08\x0b-\x1f\x7f]`)
+var escape = lazyregexp.New(`\x1b\[([0-9;]*)m|\x1b\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.|[\x00-\x08\x0b-\x1f\x7f]`)
 
 // terminal shows the output of a program with its colours. Every other command to
 // a terminal is left out.

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 )
 
 // starts is how often the program is started: one start says little.
@@ -21,12 +23,14 @@ const starts = 15
 
 // buildProgram builds the program as it is released.
 func buildProgram(ctx context.Context, folder string) error {
-	program := filepath.Join(folder, "toryo")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "./cmd/toryo")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("build: %w", err)
+	flags := "-s -w -X github.com/toryo-dev/toryo/internal/sandbox/guest.version=bench"
+	for name, from := range map[string]string{"toryo": "./cmd/toryo", guest.LinuxProgram: "./internal/sandbox/guest/program"} {
+		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", flags, "-o", filepath.Join(folder, name), from) //nolint:gosec // the packages above
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		build.Stderr = os.Stderr
+		if err := build.Run(); err != nil {
+			return fmt.Errorf("build: %w", err)
+		}
 	}
 	return nil
 }

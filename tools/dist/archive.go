@@ -123,9 +123,9 @@ func (r *release) writeArchives(context.Context) error {
 	for _, t := range r.targets {
 		folder := r.named(t.String())
 		made := r.programs[t]
-		entries := []entry{{name: path.Join(folder, made.name), mode: 0o755, content: made.content}}
-		if made.guest != nil {
-			entries = append(entries, entry{name: path.Join(folder, guestName), mode: 0o755, content: made.guest.content})
+		entries := []entry{
+			{name: path.Join(folder, made.name), mode: 0o755, content: made.content},
+			{name: path.Join(folder, guestName), mode: 0o755, content: made.guest.content},
 		}
 		for _, document := range r.documents {
 			document.name = path.Join(folder, document.name)

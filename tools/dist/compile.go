@@ -52,15 +52,17 @@ type program struct {
 	name    string // toryo, or toryo.exe
 	content []byte
 	path    string
-	guest   *program // the one for Linux that runs in containers, elsewhere than on Linux
+	guest   *program // what runs in sandboxes, which is for Linux
 }
 
 const (
 	mainPackage  = "./cmd/toryo"
 	guestPackage = "./internal/sandbox/guest/program"
 	guestName    = "toryo-guest" // guest.LinuxProgram
-	// variables are set in the program: see internal/app/site/version.go.
-	variables = "github.com/toryo-dev/toryo/internal/app/site."
+	// variables are set in the program: see internal/app/site/version.go. guestVersion is set
+	// in both: the program takes no guest of another build.
+	variables    = "github.com/toryo-dev/toryo/internal/app/site."
+	guestVersion = "github.com/toryo-dev/toryo/internal/sandbox/guest.version"
 )
 
 // settings are what the compiler is told besides the system. A setting of whoever builds
@@ -108,16 +110,14 @@ func (r *release) compileAll(ctx context.Context) (err error) {
 		if made.path, made.content, err = r.compile(ctx, t, mainPackage, made.name); err != nil {
 			return err
 		}
-		if t.os != "linux" {
-			if guests[t.arch] == nil {
-				guest := program{name: guestName}
-				if guest.path, guest.content, err = r.compile(ctx, target{"linux", t.arch}, guestPackage, guestName); err != nil {
-					return err
-				}
-				guests[t.arch] = &guest
+		if guests[t.arch] == nil {
+			guest := program{name: guestName}
+			if guest.path, guest.content, err = r.compile(ctx, target{"linux", t.arch}, guestPackage, guestName); err != nil {
+				return err
 			}
-			made.guest = guests[t.arch]
+			guests[t.arch] = &guest
 		}
+		made.guest = guests[t.arch]
 		r.programs[t] = made
 	}
 	return nil
@@ -138,12 +138,8 @@ func (r *release) compile(ctx context.Context, t target, from, name string) (pat
 // modules are the Go modules in a program and its guest, with what replaces them, by path. They
 // say so themselves.
 func (p program) modules() ([]*debug.Module, error) {
-	files := []string{p.path}
-	if p.guest != nil {
-		files = append(files, p.guest.path)
-	}
 	found := map[string]*debug.Module{}
-	for _, file := range files {
+	for _, file := range []string{p.path, p.guest.path} {
 		info, err := buildinfo.ReadFile(file)
 		if err != nil {
 			return nil, err
@@ -159,7 +155,7 @@ func (p program) modules() ([]*debug.Module, error) {
 }
 
 func (r *release) linkerFlags() string {
-	return fmt.Sprintf("-s -w -buildid= -X %[1]sversion=%[2]s -X %[1]scommit=%[3]s -X %[1]sdate=%[4]s", variables, r.version, r.commit, r.made.Format(time.RFC3339))
+	return fmt.Sprintf("-s -w -buildid= -X %[1]sversion=%[2]s -X %[1]scommit=%[3]s -X %[1]sdate=%[4]s -X %[5]s=%[2]s", variables, r.version, r.commit, r.made.Format(time.RFC3339), guestVersion)
 }
 
 func (r *release) environ(more ...string) []string {

@@ -105,8 +105,10 @@ func (r *release) layers(ctx context.Context, arch string) ([]layer, error) {
 func (r *release) programEntries(arch string) []entry {
 	user := fmt.Sprintf("root:x:0:0:root:/root:/usr/sbin/nologin\ntoryo:x:%[1]d:%[1]d:toryo:/data:/usr/sbin/nologin\n", imageUser)
 	group := fmt.Sprintf("root:x:0:\ntoryo:x:%d:\n", imageUser)
+	program := r.programs[target{"linux", arch}]
 	return []entry{
-		{name: "usr/local/bin/toryo", mode: 0o755, content: r.programs[target{"linux", arch}].content},
+		{name: "usr/local/bin/toryo", mode: 0o755, content: program.content},
+		{name: "usr/local/bin/" + guestName, mode: 0o755, content: program.guest.content},
 		{name: "usr/share/doc/toryo/copyright", content: r.document("LICENSE")},
 		{name: "usr/share/doc/toryo/" + thirdPartyFile, content: r.document(thirdPartyFile)},
 		{name: "etc/passwd", content: []byte(user)},

@@ -133,8 +133,10 @@ func (r *release) describePackage(arch string) (string, error) {
 
 // packedFiles are the program, its units, and what shells and readers want.
 func (r *release) packedFiles(arch string) ([]packed, error) {
+	program := r.programs[target{"linux", arch}]
 	files := []packed{
-		{to: byPackage, mode: 0o755, content: r.programs[target{"linux", arch}].content},
+		{to: byPackage, mode: 0o755, content: program.content},
+		{to: path.Join(path.Dir(byPackage), guestName), mode: 0o755, content: program.guest.content},
 		{to: "/usr/share/bash-completion/completions/toryo", mode: 0o644, content: r.document("completions/toryo.bash")},
 		{to: "/usr/share/fish/vendor_completions.d/toryo.fish", mode: 0o644, content: r.document("completions/toryo.fish")},
 		{to: "/usr/share/zsh/vendor-completions/_toryo", mode: 0o644, content: r.document("completions/_toryo"), packager: "deb"},

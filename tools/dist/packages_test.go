@@ -51,7 +51,7 @@ func TestOnReleasePackages(t *testing.T) {
 	t.Parallel()
 	testkit.Release(t)
 	r := byHandRelease(t, target{"linux", "arm64"})
-	r.programs[r.targets[0]] = program{name: "toryo", content: []byte("the program")}
+	r.programs[r.targets[0]] = program{name: "toryo", content: []byte("the program"), guest: &program{name: guestName, content: []byte("the guest")}}
 	for _, name := range []string{"LICENSE", thirdPartyFile, "README.md", "completions/toryo.bash", "completions/_toryo", "completions/toryo.fish"} {
 		r.documents = append(r.documents, entry{name: name, content: []byte("words\n")})
 	}
@@ -75,7 +75,7 @@ func TestOnReleasePackages(t *testing.T) {
 			t.Errorf("they were made by %s %s", purl, tool.Sum)
 		}
 	}
-	want := []string{"/etc/toryo/agent.yaml", "/usr/bin/toryo", "/usr/lib/systemd/system/toryo-agent.service", "/usr/lib/systemd/system/toryo.service",
+	want := []string{"/etc/toryo/agent.yaml", "/usr/bin/toryo", "/usr/bin/toryo-guest", "/usr/lib/systemd/system/toryo-agent.service", "/usr/lib/systemd/system/toryo.service",
 		"/usr/lib/systemd/system/toryo-up.service",
 		"/usr/share/bash-completion/completions/toryo"}
 	t.Run("deb", func(t *testing.T) {
@@ -137,6 +137,9 @@ func has(t *testing.T, files map[string]string, want []string) {
 	}
 	if files["/usr/bin/toryo"] != "the program" {
 		t.Errorf("the program is %q", files["/usr/bin/toryo"])
+	}
+	if files["/usr/bin/toryo-guest"] != "the guest" {
+		t.Errorf("the program for sandboxes is %q", files["/usr/bin/toryo-guest"])
 	}
 }
 

@@ -3,12 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -23,8 +23,8 @@ var examples = map[string]string{
 const NeedsQuotes = "'#3' needs quotes, since a shell takes it for a comment"
 
 var (
-	optional  = regexp.MustCompile(`\[[^\[\]]*\]`)
-	withValue = regexp.MustCompile(`--[a-z-]+ \S+`)
+	optional  = lazyregexp.New(`\[[^\[\]]*\]`)
+	withValue = lazyregexp.New(`--[a-z-]+ \S+`)
 )
 
 // Arguments are the names of the arguments that a command has to be given, as its usage says.

@@ -1,13 +1,13 @@
 package config
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -333,7 +333,7 @@ func (e *editor) items(list *ast.SequenceNode) (any, bool) {
 }
 
 // otherYAML is text that YAML does not take for text.
-var otherYAML = regexp.MustCompile(`(?i)^(null|true|false|yes|no|on|off|y|n|[0-9][0-9a-fox_.+-]*)$`)
+var otherYAML = lazyregexp.New(`(?i)^(null|true|false|yes|no|on|off|y|n|[0-9][0-9a-fox_.+-]*)$`)
 
 // yamlText is a value as it is written in the file.
 func yamlText(k *key, value any) string {

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // entryPlaceholder stands for the name of an entry where there is none yet.
@@ -147,7 +148,7 @@ func (s *schema) inForce(c *Config) []*key {
 	return all
 }
 
-var plainEntryName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var plainEntryName = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
 
 // pathName writes the name of an entry so that it can stand between dots.
 func pathName(name string) string {

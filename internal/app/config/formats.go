@@ -4,13 +4,13 @@ import (
 	"encoding/pem"
 	"net"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/toryo-dev/toryo/internal/inspect"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // formats are the rules that the tag "format" names.
@@ -203,7 +203,7 @@ func checkEngine(text string) *complaint {
 	return complain(hint, "%s is not an address of a container engine", show(text))
 }
 
-var hostName = regexp.MustCompile(`^(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*$`)
+var hostName = lazyregexp.New(`^(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*$`)
 
 // checkHost accepts the name of a host, with "*." before it for those below it,
 // and with a port behind it.
@@ -231,7 +231,7 @@ func checkPEM(text string) *complaint {
 	return nil
 }
 
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variableName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // checkVariable accepts the name of an environment variable to pass on. What is
 // written behind a = is not repeated: it may be a secret.

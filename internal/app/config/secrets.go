@@ -6,12 +6,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/redact"
 )
 
@@ -61,7 +61,7 @@ func (c Config) Redactor() *redact.Redactor {
 	return r
 }
 
-var passwordSetting = regexp.MustCompile(`(?:^|\s)password\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S+))`)
+var passwordSetting = lazyregexp.New(`(?:^|\s)password\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S+))`)
 
 // databasePassword finds the password in either form of a connection string.
 func databasePassword(connection string) string {

@@ -3,9 +3,10 @@ package config
 import (
 	_ "embed"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 //go:embed header.txt
@@ -138,7 +139,7 @@ func (t *template) key(k *key, indent string) {
 }
 
 // plainYAML is text that YAML takes for itself without quotes.
-var plainYAML = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./-]*([: ][A-Za-z0-9_./-]+)*$`)
+var plainYAML = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_./-]*([: ][A-Za-z0-9_./-]+)*$`)
 
 // yamlValue is the default of a key as YAML.
 func yamlValue(k *key) string {

@@ -7,12 +7,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/app/reach"
 	"github.com/toryo-dev/toryo/internal/forge/github"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/redact"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -95,8 +95,8 @@ const (
 )
 
 var (
-	appCode = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
-	appSlug = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
+	appCode = lazyregexp.New(`^[A-Za-z0-9_-]{1,200}$`)
+	appSlug = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
 )
 
 // Convert exchanges the code that GitHub has given for the App that it has registered. The code

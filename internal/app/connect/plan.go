@@ -6,10 +6,10 @@ import (
 	"io"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/redact"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -69,7 +69,7 @@ func (w *work) planSecret(key, name string, secret Secret) error {
 const mostSecretFiles = 9
 
 // numbered is what tells the names for the file of a secret from each other.
-var numbered = regexp.MustCompile(`-[2-9]$`)
+var numbered = lazyregexp.New(`-[2-9]$`)
 
 // secretPaths are the files that may hold a secret, the one that is preferred first.
 func (w *work) secretPaths(name string) []string {

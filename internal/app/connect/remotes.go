@@ -4,10 +4,10 @@ import (
 	"context"
 	"net"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -70,7 +70,7 @@ func ordered(remotes []Remote) []Remote {
 }
 
 // scpPattern is how people write addresses of SSH: git@host:owner/name.git.
-var scpPattern = regexp.MustCompile(`^(?:[^@/:]+@)?([^/:@]+):([^/].*)$`)
+var scpPattern = lazyregexp.New(`^(?:[^@/:]+@)?([^/:@]+):([^/].*)$`)
 
 // ParseRemote reads the address of a remote. It is false for a folder of this machine and for
 // what has no owner. A credential in the address is dropped.

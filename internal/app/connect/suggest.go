@@ -8,7 +8,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 	"github.com/toryo-dev/toryo/internal/workdir"
@@ -119,7 +119,7 @@ func ignoredFiles(files fs.FS, found environment.Detection) (Suggestion, bool) {
 }
 
 // markPattern is how people mark places that they mean to come back to.
-var markPattern = regexp.MustCompile(`(?:^|\s)(?://|#|/\*|--|;)\s*(TODO|FIXME)\b[:( ]?(.*)$`)
+var markPattern = lazyregexp.New(`(?:^|\s)(?://|#|/\*|--|;)\s*(TODO|FIXME)\b[:( ]?(.*)$`)
 
 // markedPlace asks to see to a place that is marked.
 func markedPlace(files fs.FS, _ environment.Detection) (Suggestion, bool) {

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -166,7 +166,7 @@ func (p *page) seeAlso(c *cobra.Command) {
 }
 
 // command begins a line that roff takes for one of its own.
-var command = regexp.MustCompile(`(?m)^([.'])`)
+var command = lazyregexp.New(`(?m)^([.'])`)
 
 // escape makes text stand for itself.
 func escape(text string) string {

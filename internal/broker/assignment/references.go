@@ -9,6 +9,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	"github.com/toryo-dev/toryo/internal/items"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -69,7 +70,7 @@ func readEither(ctx context.Context, from forge.Reader, key task.Key) (forge.Ite
 }
 
 // numberInText finds #7 and owner/name#7, and !7 where that is a merge request.
-var numberInText = regexp.MustCompile(`(?:^|[^\w#!&/.-])([\w.-]+(?:/[\w.-]+)+)?([#!])(\d{1,18})\b`)
+var numberInText = lazyregexp.New(`(?:^|[^\w#!&/.-])([\w.-]+(?:/[\w.-]+)+)?([#!])(\d{1,18})\b`)
 
 // referenced returns the items of the same repository that an item's text names:
 // by number, or by an address as the item's own.
@@ -87,7 +88,7 @@ func referenced(item forge.Item) []task.Key {
 	}
 	own := strconv.FormatInt(item.Key.Number, 10)
 	if base, ends := strings.CutSuffix(item.URL, "/"+own); ends && base != "" {
-		address := regexp.MustCompile(regexp.QuoteMeta(base) + `/(\d{1,18})\b`)
+		address := lazyregexp.New(regexp.QuoteMeta(base) + `/(\d{1,18})\b`)
 		for _, found := range address.FindAllStringSubmatch(text, -1) {
 			named.add(item.Key.Kind, found[1])
 		}

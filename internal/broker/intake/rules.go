@@ -1,11 +1,11 @@
 package intake
 
 import (
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -41,7 +41,7 @@ const (
 )
 
 // looksLikeRole is how role labels are written: in capitals.
-var looksLikeRole = regexp.MustCompile(`^[A-Z][A-Z0-9_-]{4,}$`)
+var looksLikeRole = lazyregexp.New(`^[A-Z][A-Z0-9_-]{4,}$`)
 
 // roleLabels are the labels of an item that name a role, or look as if they did.
 func (r Rules) roleLabels(item forge.Item) []string {

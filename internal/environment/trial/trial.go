@@ -8,12 +8,12 @@ import (
 	"crypto/rand"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testreport"
@@ -85,7 +85,7 @@ func (t *Trial) checkPrograms(ctx context.Context, variables string) error {
 }
 
 // variableName is a name that a shell takes. Others are functions of bash, for example.
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variableName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // loaders are variables by which a program runs code, or is told how to run, that nobody
 // sees in its command line. Those that an environment needs are its own.

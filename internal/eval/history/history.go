@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/eval"
 	"github.com/toryo-dev/toryo/internal/eval/source"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testfiles"
 	"github.com/toryo-dev/toryo/internal/textfmt"
@@ -128,7 +128,7 @@ func (o Options) skip(commit source.Commit, why string) {
 	}
 }
 
-var notName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+var notName = lazyregexp.New(`[^A-Za-z0-9_-]+`)
 
 // idOf names a task by its pull request, or by its commit where there is no number.
 func idOf(name string, commit source.Commit, number int64) string {
@@ -141,8 +141,8 @@ func idOf(name string, commit source.Commit, number int64) string {
 
 // How forges write the number of a pull request into the commit that merges it.
 var (
-	mergeLine  = regexp.MustCompile(`(?m)^Merge pull request (?:'.*' \()?#(\d+)|^See merge request \S*!(\d+)$`)
-	squashLine = regexp.MustCompile(`\((?:#|!)(\d+)\)\s*$`)
+	mergeLine  = lazyregexp.New(`(?m)^Merge pull request (?:'.*' \()?#(\d+)|^See merge request \S*!(\d+)$`)
+	squashLine = lazyregexp.New(`\((?:#|!)(\d+)\)\s*$`)
 )
 
 // pullOf is the number of the pull request that a commit has merged; 0 if that is not known.

@@ -4,9 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"regexp"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -69,8 +69,8 @@ const (
 )
 
 var (
-	idForm     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,149}$`)
-	commitForm = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+	idForm     = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,149}$`)
+	commitForm = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 )
 
 // check says what is wrong with a task. Ids become names of files.

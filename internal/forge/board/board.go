@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -67,7 +67,7 @@ func (b *Board) Bot() string { return b.bot }
 func (b *Board) As(login string) *Forge { return &Forge{board: b, self: login} }
 
 // namePattern is what each of the two parts of a repository's name looks like.
-var namePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$`)
+var namePattern = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$`)
 
 // CheckName refuses what cannot be the name of a repository on the board.
 func CheckName(name string) error {

@@ -3,11 +3,11 @@ package board
 import (
 	"cmp"
 	"context"
-	"regexp"
 	"slices"
 	"strconv"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -277,7 +277,7 @@ func (f *Forge) LinkedPulls(ctx context.Context, key task.Key) ([]forge.LinkedPu
 	return linked, nil
 }
 
-var reference = regexp.MustCompile(`(?:^|[^\w/#&])((?:[\w.-]+/[\w.-]+)?)#(\d+)\b`)
+var reference = lazyregexp.New(`(?:^|[^\w/#&])((?:[\w.-]+/[\w.-]+)?)#(\d+)\b`)
 
 // refersTo reports whether the text of a pull request names the issue.
 func refersTo(pull store.BoardItem, issue task.Key) bool {

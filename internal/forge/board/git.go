@@ -8,11 +8,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"regexp"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/forge"
 	program "github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -74,7 +74,7 @@ func exitCode(err error) int {
 	return -1
 }
 
-var hashPattern = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+var hashPattern = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // resolve returns the commit that a reference or a full hash names.
 func (b *Board) resolve(ctx context.Context, repository, reference string) (commit string, found bool, err error) {

@@ -3,11 +3,11 @@ package board
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -218,7 +218,7 @@ func (b *Board) merge(ctx context.Context, pull store.BoardItem, head, author st
 	return b.setReference(ctx, pull.Repository, "refs/heads/"+pull.Base, commit, base)
 }
 
-var closingWords = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d+)\b`)
+var closingWords = lazyregexp.New(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d+)\b`)
 
 func (f *Forge) closeLinked(ctx context.Context, pull store.BoardItem) error {
 	repository, err := f.board.store.BoardRepository(ctx, pull.Repository)

@@ -2,16 +2,16 @@ package board
 
 import (
 	"context"
-	"regexp"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // loginPattern is what a login looks like. The name of the ghost is nobody's.
-var loginPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,38}$`)
+var loginPattern = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,38}$`)
 
 func isLogin(text string) bool {
 	return loginPattern.MatchString(text) && !task.SameLogin(text, forge.Ghost)

@@ -4,16 +4,16 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 var _ forge.Attachments = (*Forge)(nil)
 
 // attachment is the path of a file that somebody put into a text, with the repository or without.
-var attachment = regexp.MustCompile(`^(?:([^/]+/[^/]+)/)?attachments/([0-9A-Fa-f-]{36})$`)
+var attachment = lazyregexp.New(`^(?:([^/]+/[^/]+)/)?attachments/([0-9A-Fa-f-]{36})$`)
 
 // Attachment implements [forge.Attachments].
 func (f *Forge) Attachment(ctx context.Context, repository, address string, most int64) (forge.Attachment, error) {

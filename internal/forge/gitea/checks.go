@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -71,14 +71,14 @@ func (f *Forge) Checks(ctx context.Context, repository, commit string) ([]forge.
 // jobEvent is how the name of a job ends: with what it ran for. The same job has one result
 // for the push to a branch and another one for a pull request, and the base has only the first.
 // So it is left out, and the worst of both counts.
-var jobEvent = regexp.MustCompile(` \((?:push|pull_request|pull_request_target)\)$`)
+var jobEvent = lazyregexp.New(` \((?:push|pull_request|pull_request_target)\)$`)
 
 // jobCanceled is what Gitea, and newer versions of it, say of a canceled job. Its state is that
 // of one that failed.
-var jobCanceled = regexp.MustCompile(`^(?:Has been cancelled$|Canceled after )`)
+var jobCanceled = lazyregexp.New(`^(?:Has been cancelled$|Canceled after )`)
 
 // jobPath is how the address of a job's page ends.
-var jobPath = regexp.MustCompile(`/actions/runs/\d+/jobs/(\d+)$`)
+var jobPath = lazyregexp.New(`/actions/runs/\d+/jobs/(\d+)$`)
 
 func (f *Forge) checkOf(one status) forge.Check {
 	check := forge.Check{

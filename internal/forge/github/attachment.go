@@ -3,15 +3,15 @@ package github
 import (
 	"context"
 	"net/http"
-	"regexp"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 var _ forge.Attachments = (*Forge)(nil)
 
 // userAttachment is the path of a file that somebody put into a text.
-var userAttachment = regexp.MustCompile(`^user-attachments/assets/[0-9A-Fa-f-]{1,64}$`)
+var userAttachment = lazyregexp.New(`^user-attachments/assets/[0-9A-Fa-f-]{1,64}$`)
 
 // Attachment implements [forge.Attachments]. GitHub answers with a redirection to where the file is.
 func (f *Forge) Attachment(ctx context.Context, _, address string, most int64) (forge.Attachment, error) {

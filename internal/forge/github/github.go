@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	gh "github.com/google/go-github/v92/github"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -148,9 +148,9 @@ type place struct {
 }
 
 var (
-	namePart = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
-	login    = regexp.MustCompile(`^[A-Za-z0-9_-]+(\[bot\])?$`)
-	hash     = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
+	namePart = lazyregexp.New(`^[A-Za-z0-9._-]+$`)
+	login    = lazyregexp.New(`^[A-Za-z0-9_-]+(\[bot\])?$`)
+	hash     = lazyregexp.New(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 )
 
 func placeOf(repository string) (place, error) {

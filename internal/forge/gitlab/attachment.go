@@ -4,21 +4,21 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"regexp"
 
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 var _ forge.Attachments = (*Forge)(nil)
 
 // upload is the end of the path of a file that somebody put into a text. GitLab writes it without
 // the project before it.
-var upload = regexp.MustCompile(`^(.*/)?uploads/([0-9a-f]{32})/([^/]+)$`)
+var upload = lazyregexp.New(`^(.*/)?uploads/([0-9a-f]{32})/([^/]+)$`)
 
 // projectID is how newer versions name the project in the path.
-var projectID = regexp.MustCompile(`^-/project/[0-9]+/$`)
+var projectID = lazyregexp.New(`^-/project/[0-9]+/$`)
 
 // Attachment implements [forge.Attachments].
 func (f *Forge) Attachment(ctx context.Context, repository, address string, most int64) (forge.Attachment, error) {

@@ -2,7 +2,6 @@ package gitlab
 
 import (
 	"cmp"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -10,11 +9,12 @@ import (
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // draftPrefix is what makes a merge request a draft: it stands in the title.
-var draftPrefix = regexp.MustCompile(`(?i)^(\s*(\[draft\]|\(draft\)|draft:|\[wip\]|wip:)\s*)+`)
+var draftPrefix = lazyregexp.New(`(?i)^(\s*(\[draft\]|\(draft\)|draft:|\[wip\]|wip:)\s*)+`)
 
 func undraft(title string) string { return draftPrefix.ReplaceAllString(title, "") }
 
@@ -27,7 +27,7 @@ func titleOf(title string, draft bool) string {
 	return title
 }
 
-var ghostLogin = regexp.MustCompile(`^ghost\d*$`)
+var ghostLogin = lazyregexp.New(`^ghost\d*$`)
 
 // loginOf makes a login. What deleted accounts wrote belongs to an account that
 // GitLab calls "Ghost User", with a number behind its login if need be.

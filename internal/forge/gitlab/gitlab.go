@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -104,9 +104,9 @@ func (unlimited) Wait(ctx context.Context) error { return ctx.Err() }
 func (f *Forge) Name() task.Forge { return task.GitLab }
 
 var (
-	pathPart   = regexp.MustCompile(`^[\p{L}\p{N}_.+-]+$`)
-	hash       = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
-	discussion = regexp.MustCompile(`^[0-9a-f]{1,64}$`)
+	pathPart   = lazyregexp.New(`^[\p{L}\p{N}_.+-]+$`)
+	hash       = lazyregexp.New(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
+	discussion = lazyregexp.New(`^[0-9a-f]{1,64}$`)
 )
 
 func checkRepository(name string) error {

@@ -5,13 +5,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -41,7 +41,7 @@ func (f *Forge) diff(ctx context.Context, key task.Key, request *gl.MergeRequest
 
 // reviewTag is hidden in the text of a review of ours: its verdict and the head
 // that was reviewed. It counts only in notes of our own.
-var reviewTag = regexp.MustCompile(`\n*<!-- toryo-review: (approve|request_changes|comment) ([0-9a-f]*) -->`)
+var reviewTag = lazyregexp.New(`\n*<!-- toryo-review: (approve|request_changes|comment) ([0-9a-f]*) -->`)
 
 // tagged is the review's text as GitLab gets it.
 func tagged(post forge.ReviewPost, commit string) string {

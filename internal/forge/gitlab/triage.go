@@ -3,11 +3,11 @@ package gitlab
 import (
 	"context"
 	"net/http"
-	"regexp"
 
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
 
 	"github.com/toryo-dev/toryo/internal/forge"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -17,8 +17,8 @@ var (
 	// assignedNote is what GitLab notes when assignees are added: "assigned to @a",
 	// "assigned to @a and unassigned @b", "assigned to @a, @b, and @c". Only at the
 	// beginning: other notes quote titles and lists that people wrote.
-	assignedNote = regexp.MustCompile(`^(?:re)?assigned to ((?:@[\w.-]+(?:,? and |, )?)+)`)
-	noteLogin    = regexp.MustCompile(`@([\w.-]+)`)
+	assignedNote = lazyregexp.New(`^(?:re)?assigned to ((?:@[\w.-]+(?:,? and |, )?)+)`)
+	noteLogin    = lazyregexp.New(`@([\w.-]+)`)
 )
 
 // AssignedBy returns who assigned the login last, by the notes that GitLab writes itself.

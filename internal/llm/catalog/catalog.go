@@ -4,10 +4,11 @@ import (
 	_ "embed"
 	"encoding/json"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // Model is what is known of a model.
@@ -158,11 +159,11 @@ func Spoken(provider, model string) (api string, supported bool) {
 
 var (
 	// cloud is what Amazon writes before the name of a model: region and vendor.
-	cloud = regexp.MustCompile(`^(?:(?:us|us-gov|eu|apac|jp|au|global)\.)?(?:anthropic|openai|deepseek|mistral|meta|qwen)\.`)
+	cloud = lazyregexp.New(`^(?:(?:us|us-gov|eu|apac|jp|au|global)\.)?(?:anthropic|openai|deepseek|mistral|meta|qwen)\.`)
 	// dated is what follows a name: a date, a version of a cloud, or "latest".
-	dated = regexp.MustCompile(`(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d|-latest|@default)?(?:-v\d+(?::\d+)?)?$`)
+	dated = lazyregexp.New(`(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d|-latest|@default)?(?:-v\d+(?::\d+)?)?$`)
 	// versioned is what only clouds write behind a name.
-	versioned = regexp.MustCompile(`@|-v\d+(?::\d+)?$`)
+	versioned = lazyregexp.New(`@|-v\d+(?::\d+)?$`)
 )
 
 // forms are the spellings under which a name is looked for, the whole first.

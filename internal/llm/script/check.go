@@ -3,12 +3,12 @@ package script
 import (
 	"errors"
 	"fmt"
-	"regexp"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/llm"
 )
 
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var toolName = lazyregexp.New(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // check refuses what the vendors refuse: a conversation without messages or that
 // ends with the model's own words, calls without their results right after, and

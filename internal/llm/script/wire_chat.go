@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/llm"
 )
 
@@ -86,8 +86,8 @@ func (c chatWire) read(body []byte) (asked, error) {
 }
 
 var (
-	newer  = regexp.MustCompile(`^gpt-(?:5\.[4-9]|[6-9])`)
-	newest = regexp.MustCompile(`^gpt-(?:5\.[6-9]|[6-9])`)
+	newer  = lazyregexp.New(`^gpt-(?:5\.[4-9]|[6-9])`)
+	newest = lazyregexp.New(`^gpt-(?:5\.[6-9]|[6-9])`)
 )
 
 // toolsElsewhere reports whether a model takes tools by Responses only: OpenAI's since gpt-5.4 if an

@@ -10,11 +10,11 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
-	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -195,7 +195,7 @@ func (s markup) plain(text string) string {
 }
 
 // linked is what services make a link of by themselves.
-var linked = regexp.MustCompile(`(?i)://|www`)
+var linked = lazyregexp.New(`(?i)://|www`)
 
 // withoutLinks breaks the addresses in a text, so that no service makes links of them.
 func withoutLinks(text string) string {

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 )
@@ -24,7 +24,7 @@ const (
 	mostTools          = 100 // of one server
 )
 
-var notInName = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
+var notInName = lazyregexp.New(`[^a-zA-Z0-9_-]+`)
 
 // names gives every tool a name of its own.
 type names struct{ taken map[string]bool }

@@ -2,14 +2,14 @@ package turn
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
 )
 
-var notInName = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
+var notInName = lazyregexp.New(`[^a-zA-Z0-9_-]+`)
 
 const longestName = 64
 

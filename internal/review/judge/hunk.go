@@ -2,9 +2,10 @@ package judge
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
 // Hunk is a section of a diff: where it stands, and its lines.
@@ -34,7 +35,7 @@ type Place struct {
 	Old  bool
 }
 
-var placePattern = regexp.MustCompile(`^(.+):(\d+)-(\d+)@([0-9a-fA-F]{4,64})( \(old\))?$`)
+var placePattern = lazyregexp.New(`^(.+):(\d+)-(\d+)@([0-9a-fA-F]{4,64})( \(old\))?$`)
 
 // String is where the hunk stands, as a citation names it.
 func (h Hunk) String() string {

@@ -3,13 +3,13 @@ package judge
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/messages"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -138,9 +138,9 @@ func questionOf(pull Pull, in task.Language) string {
 }
 
 var (
-	criteriaHeading = regexp.MustCompile(`(?i)^\s*(?:#{1,6}\s*|\*\*)?(?:acceptance criteria|definition of done|done when|受け入れ(?:条件|基準|要件)|受入(?:条件|基準)|完了(?:条件|の定義))\s*(?:\*\*)?\s*[:：]?\s*(?:\*\*)?\s*$`)
-	anyHeading      = regexp.MustCompile(`^\s*#{1,6}\s`)
-	listEntry       = regexp.MustCompile(`^\s*(?:[-*+・]|\d+[.)])\s*(\[[ xX]\]\s*)?(.+)$`)
+	criteriaHeading = lazyregexp.New(`(?i)^\s*(?:#{1,6}\s*|\*\*)?(?:acceptance criteria|definition of done|done when|受け入れ(?:条件|基準|要件)|受入(?:条件|基準)|完了(?:条件|の定義))\s*(?:\*\*)?\s*[:：]?\s*(?:\*\*)?\s*$`)
+	anyHeading      = lazyregexp.New(`^\s*#{1,6}\s`)
+	listEntry       = lazyregexp.New(`^\s*(?:[-*+・]|\d+[.)])\s*(\[[ xX]\]\s*)?(.+)$`)
 )
 
 // Criteria returns the acceptance criteria of an issue: the list below a heading

@@ -14,6 +14,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/cgroup"
+	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/sandbox/local"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
@@ -51,8 +52,8 @@ func New(config Config) (*Engine, error) {
 	}
 	config.Dir = dir
 	if config.Guest == "" {
-		if config.Guest, err = os.Executable(); err != nil {
-			return nil, fmt.Errorf("find this program: %w", err)
+		if config.Guest, err = guest.Program(); err != nil {
+			return nil, err
 		}
 	}
 	if config.Program == "" {

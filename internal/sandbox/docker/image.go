@@ -2,12 +2,12 @@ package docker
 
 import (
 	"context"
-	"regexp"
 	"strings"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -52,7 +52,7 @@ func (e *Engine) image(ctx context.Context, name string, progress func(string)) 
 
 // refusals match what daemons say, in lower case, of an image that a registry does not have or
 // does not give. Words such as "denied" and "not found" alone are also said of files and hosts.
-var refusals = regexp.MustCompile(strings.Join([]string{
+var refusals = lazyregexp.New(strings.Join([]string{
 	`manifest unknown`,
 	`manifest for \S+ not found`,
 	`failed to resolve reference "[^"]*": \S+: not found`,

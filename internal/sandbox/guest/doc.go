@@ -1,8 +1,9 @@
 // Package guest is the small program that runs inside a sandbox, and the client
 // with which the host speaks to it.
 //
-// The guest is the first process of the sandbox. It is this very program, started
-// again under another name (see [Main]), so nothing has to be installed inside.
+// The guest is the first process of the sandbox: the small program of package program,
+// or this very program started again under another name (see [Program] and [Main]), so
+// nothing has to be installed inside.
 // Host and guest speak over the guest's standard input and output, which carry a
 // yamux session:
 //

@@ -16,6 +16,7 @@ const (
 	launchName  = "sandbox-launch"
 	relayName   = "sandbox-relay"
 	installName = "sandbox-install"
+	versionName = "sandbox-version"
 )
 
 // Confinement restricts the process that calls it and all that it starts.
@@ -38,6 +39,8 @@ func Main(confinements map[string]Confinement) {
 		err = relay(os.Args[2])
 	case installName:
 		err = install(os.Args[2])
+	case versionName:
+		_, err = fmt.Fprintln(os.Stdout, version)
 	default:
 		return
 	}
@@ -62,7 +65,7 @@ func Arguments(options Options) ([]string, error) {
 // its standard streams. Many may come one after the other.
 func RelayArguments(socket string) []string { return []string{relayName, socket} }
 
-// InstallArguments are those with which the program copies itself to a path.
+// InstallArguments are those with which the program copies [Program] to a path.
 func InstallArguments(to string) []string { return []string{installName, to} }
 
 func relay(socket string) error {
@@ -81,9 +84,9 @@ func relay(socket string) error {
 	return err
 }
 
-// install copies this program. It appears under its name when it is whole.
+// install copies the guest's program. It appears under its name when it is whole.
 func install(to string) error {
-	program, err := os.Executable()
+	program, err := Program()
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,9 @@ package kubernetes
 
 import (
 	"log/slog"
-	"regexp"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -62,7 +62,7 @@ const (
 // leave are the folders that package managers fill. The host has no use for them.
 var leave = []string{"node_modules", ".venv", "venv", "__pycache__", ".pytest_cache", ".mypy_cache", ".tox", ".gradle", "target"}
 
-var nameForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+var nameForm = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 func (c Config) complete() (Config, error) {
 	if c.NewGate == nil || c.Log == nil {

@@ -2,7 +2,6 @@ package landlock
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,8 +44,8 @@ func New(config Config) (*Engine, error) {
 		return nil, err
 	}
 	if config.Guest == "" {
-		if config.Guest, err = os.Executable(); err != nil {
-			return nil, fmt.Errorf("find this program: %w", err)
+		if config.Guest, err = guest.Program(); err != nil {
+			return nil, err
 		}
 	}
 	return &Engine{config: config, processes: local.NewProcesses(Name, filepath.Join(dir, "sandboxes"), config.Groups)}, nil

@@ -6,10 +6,10 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"regexp"
 
 	"github.com/pressly/goose/v3"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -80,7 +80,7 @@ func LatestVersion() (int64, error) {
 }
 
 // madeTable is how migrations give tables their names.
-var madeTable = regexp.MustCompile(`(?i)\b(?:CREATE TABLE|RENAME TO)\s+(\w+)`)
+var madeTable = lazyregexp.New(`(?i)\b(?:CREATE TABLE|RENAME TO)\s+(\w+)`)
 
 // ownTables are the names that tables of ours have, or had. Others may have tables in the same schema.
 func ownTables() (map[string]bool, error) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/forge"
 	forgeboard "github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/owner"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -146,7 +146,7 @@ func (o *onBoard) requireRepo() error {
 
 // itemPattern is how people name an item. The mark of pull requests elsewhere in
 // the program will do too.
-var itemPattern = regexp.MustCompile(`^(?:board:)?(?:([^#!\s]+)[#!]|#)?(\d+)$`)
+var itemPattern = lazyregexp.New(`^(?:board:)?(?:([^#!\s]+)[#!]|#)?(\d+)$`)
 
 // item reads the name of an item.
 func (o *onBoard) item(kind task.ItemKind, name string) (task.Key, error) {

@@ -3,7 +3,6 @@ package board
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/forge"
 	forgeboard "github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
 )
@@ -177,7 +177,7 @@ func (o *boardReview) run(ctx context.Context, person *forgeboard.Forge, key tas
 	return o.confirm(key, done)
 }
 
-var linePattern = regexp.MustCompile(`(?s)^(.+?):([0-9]{1,9})(:old)?=(.*)$`)
+var linePattern = lazyregexp.New(`(?s)^(.+?):([0-9]{1,9})(:old)?=(.*)$`)
 
 // parseLine reads a comment on a line.
 func parseLine(text string) (forge.LineRemark, error) {

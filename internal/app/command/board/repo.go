@@ -7,7 +7,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"text/tabwriter"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/cli"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	forgeboard "github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/server"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -74,7 +74,7 @@ func (o *boardImport) run(ctx context.Context) error {
 
 // remotePattern is what git takes for an address on another machine: a URL, or
 // host:path.
-var remotePattern = regexp.MustCompile(`^([A-Za-z0-9+.-]+://|[^/:]+:)`)
+var remotePattern = lazyregexp.New(`^([A-Za-z0-9+.-]+://|[^/:]+:)`)
 
 // locate tells a folder from an address, and makes its path good from anywhere.
 func locate(source string) (located string, local bool, err error) {

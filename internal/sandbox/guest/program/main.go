@@ -1,7 +1,7 @@
-// Program is the guest and nothing else. Tests send it into pods, where the whole
-// test binary with its race detector would be slow.
+// Program is the guest and nothing else: what runs inside of sandboxes, small and without
+// what the whole program initialises.
 package main
 
 import "github.com/toryo-dev/toryo/internal/sandbox/guest"
 
-func main() { guest.Main(nil) }
+func main() { guest.Main(confinements()) }
