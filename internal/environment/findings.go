@@ -124,8 +124,8 @@ type signal struct {
 	words         string // one of these, in lower case, is in the line
 	match         *lazyregexp.Regexp
 	weight        int
-	before, after int            // how many lines belong to it
-	blanks        int            // at how many gaps of empty lines it does not end
+	before, after int                // how many lines belong to it
+	blanks        int                // at how many gaps of empty lines it does not end
 	until         *lazyregexp.Regexp // its last line
 }
 
