@@ -53,6 +53,12 @@ func (r Reviewer) Execute(ctx context.Context, run Run) (wire.Result, error) {
 	if err != nil {
 		return wire.Result{}, reasonOf(ctx, err)
 	}
+	if by := judged.Standin; by != nil {
+		text := messages.Text(in, "run.fallback", by.Model, by.Instead, by.Since.UTC().Format("2006-01-02 15:04 UTC"), by.Reason)
+		if err := run.Journal.Append(ctx, task.NoteTaken, phase.Entry{Phase: task.Execution, Text: text}); err != nil {
+			return wire.Result{}, err
+		}
+	}
 	usage := phase.Usage{Model: model.Info().Model, Scripted: judged.Scripted, Usage: judged.Usage, Cost: judged.Cost}
 	if err := run.Journal.Append(ctx, task.ModelUsed, phase.Entry{Phase: task.Execution, Step: 1, Usage: &usage}); err != nil {
 		return wire.Result{}, err

@@ -141,7 +141,7 @@ var importTable = map[string]row{
 	"llm/anthropic": {imports: []string{"llm"}},
 	"llm/openai":    {imports: []string{"llm", "task"}},
 	"llm/gemini":    {imports: []string{"llm", "task"}},
-	"llm/cloud":     {imports: []string{"llm", "llm/catalog", "task"}},
+	"llm/cloud":     {imports: []string{"llm", "task"}},
 	"llm/script":    {imports: []string{"llm", "task"}},
 	"llm/catalog":   {imports: []string{"llm"}},
 	"llm/ledger":    {imports: []string{"llm", "store", "task"}},

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/toryo-dev/toryo/internal/llm/catalog"
+	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/redact"
 )
 
@@ -42,6 +42,12 @@ func (c Cloud) over(other Cloud) Cloud {
 var CloudProviders = []string{"azure", "bedrock", "vertex"}
 
 func (l LLM) isCloud() bool { return slices.Contains(CloudProviders, l.Provider) }
+
+// isSupported says that the provider has the model by an API that is known.
+func (l LLM) isSupported() bool {
+	_, supported := llm.Spoken(l.Provider, l.Model)
+	return supported
+}
 
 // asksByKey says that api_key shows a cloud who asks.
 func (c Cloud) asksByKey() bool { return c.Credentials == "" || c.Credentials == "key" }
@@ -100,7 +106,7 @@ func (l *loader) checkCloud(at *section, llm LLM) {
 			l.conflict(complain("remove it", "only %s has this", names), own(one.key))
 		}
 	}
-	if _, supported := catalog.Spoken(llm.Provider, llm.Model); llm.Model != "" && !supported && l.anySet(own("provider"), own("model")) {
+	if llm.Model != "" && !llm.isSupported() && l.anySet(own("provider"), own("model")) {
 		l.conflict(complain("docs/clouds.md says which are", "%s: the model %s is not supported", llm.Provider, show(llm.Model)), own("model"), own("provider"))
 	}
 	if llm.isCloud() && llm.asksByKey() && llm.APIKey == "" && l.anySet(own("provider")) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/toryo-dev/toryo/internal/llm/catalog"
+	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -58,10 +58,10 @@ func (l *loader) checkModel(at *section, llm LLM) {
 
 // hintForProvider says what to set for a model whose vendor is not known. Some names only a cloud has.
 func hintForProvider(model string) string {
-	if _, is := catalog.Spoken("bedrock", model); is {
+	if _, is := llm.Spoken("bedrock", model); is {
 		return "set it to bedrock, if this is the name of the model there"
 	}
-	if _, is := catalog.Spoken("vertex", model); is && strings.Contains(model, "@") {
+	if _, is := llm.Spoken("vertex", model); is && strings.Contains(model, "@") {
 		return "set it to vertex, if this is the name of the model there"
 	}
 	return "set it to anthropic, openai, gemini, azure, bedrock, vertex or script"

@@ -208,13 +208,12 @@ func TestCloudsOfTheConfiguration(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, response, err)
 		}
 	}
-	for section, want := range map[string]string{
-		"provider: bedrock, model: amazon.nova-pro, region: eu-central-1": "only those of Anthropic",
-		"provider: vertex, model: meta/llama, region: global, project: p": "only those of Anthropic and Gemini",
+	for want, chosen := range map[string]config.LLM{
+		"only those of Anthropic are":            {Provider: "bedrock", Model: "amazon.nova-pro", APIKey: "k", Cloud: config.Cloud{Region: "eu-central-1"}},
+		"only those of Anthropic and Gemini are": {Provider: "vertex", Model: "meta/llama", APIKey: "k", Cloud: config.Cloud{Region: "global", Project: "p"}},
 	} {
-		c := configured(t, "llm: {"+section+"}\n", "TORYO_LLM_API_KEY=k")
-		if _, err := Connect(c.ModelFor()); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", section, err)
+		if _, err := Connect(chosen); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", chosen.Model, err)
 		}
 	}
 }

@@ -150,7 +150,7 @@ func connectCloud(chosen config.LLM, place cloud.Place, endpoint llm.Endpoint) (
 	if endpoint, err = reach(place, endpoint); err != nil {
 		return nil, err
 	}
-	switch api, _ := catalog.Spoken(chosen.Provider, chosen.Model); api {
+	switch api, _ := llm.Spoken(chosen.Provider, chosen.Model); api {
 	case "anthropic":
 		model = anthropic.New(endpoint)
 	case "gemini":

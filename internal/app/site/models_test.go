@@ -70,8 +70,7 @@ func TestPricesOfAVendor(t *testing.T) {
 	t.Parallel()
 	long := llm.LongPrices{Over: 272_000, Input: 4 * llm.Unit, Cached: llm.Unit / 5, CacheWrite: 5 * llm.Unit, Output: 15 * llm.Unit}
 	known := llm.Prices{Input: 2 * llm.Unit, Cached: llm.Unit / 10, CacheWrite: llm.Unit * 5 / 2, Output: 10 * llm.Unit, Long: long}
-	other := known
-	other.Output, other.Long = 9*llm.Unit, llm.LongPrices{}
+	other := llm.Prices{Output: 9 * llm.Unit}
 	for name, test := range map[string]struct {
 		chosen config.LLM
 		want   llm.Prices

@@ -29,7 +29,7 @@ const (
 // does not. Without a setting the model does as it does by itself.
 func (u Use) Reasoning(setting string) (asked llm.Reasoning, note string) {
 	model, known := Find(u.Model)
-	api, _ := Spoken(u.Provider, u.Model)
+	api, _ := llm.Spoken(u.Provider, u.Model)
 	control := guess(api, setting)
 	if known {
 		control = u.controlOf(model, api)

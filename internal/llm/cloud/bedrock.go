@@ -10,13 +10,12 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/llm"
-	"github.com/toryo-dev/toryo/internal/llm/catalog"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // Bedrock returns the endpoint by which the Anthropic adapter reaches a model at Amazon Bedrock.
 func Bedrock(place Place, endpoint llm.Endpoint) (llm.Endpoint, error) {
-	if _, supported := catalog.Spoken("bedrock", endpoint.Model); !supported {
+	if _, supported := llm.Spoken("bedrock", endpoint.Model); !supported {
 		return endpoint, task.Errorf(task.Unsupported, "bedrock: the model %s is not supported, only those of Anthropic are", endpoint.Model).
 			WithHint("name a model such as eu.anthropic.claude-…, or the ARN of an inference profile")
 	}

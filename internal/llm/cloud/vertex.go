@@ -6,13 +6,12 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
-	"github.com/toryo-dev/toryo/internal/llm/catalog"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // Vertex returns the endpoint by which the adapter of the model's vendor reaches it at Vertex.
 func Vertex(place Place, endpoint llm.Endpoint) (llm.Endpoint, error) {
-	api, supported := catalog.Spoken("vertex", endpoint.Model)
+	api, supported := llm.Spoken("vertex", endpoint.Model)
 	if !supported {
 		return endpoint, task.Errorf(task.Unsupported, "vertex: the model %s is not supported, only those of Anthropic and Gemini are", endpoint.Model).
 			WithHint("name a model such as gemini-… or claude-…")

@@ -47,6 +47,7 @@ type Judged struct {
 	Usage    llm.Usage
 	Cost     llm.Money
 	Scripted bool
+	Standin  *llm.Standin // another model judged than the one that is configured, if so
 	form     form
 }
 
@@ -81,7 +82,7 @@ func (j Judge) Judge(ctx context.Context, paper Paper) (Judged, error) {
 		}
 		judged.Usage = judged.Usage.Add(response.Usage)
 		judged.Cost += response.Cost
-		judged.Scripted = response.Scripted
+		judged.Scripted, judged.Standin = response.Scripted, response.Standin
 		judged.form, problem = read(response, paper)
 		if problem == nil {
 			judged.JSON, err = json.Marshal(judged.form)
