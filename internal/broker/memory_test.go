@@ -487,3 +487,41 @@ func TestNotesAreGiven(t *testing.T) {
 		}
 	}
 }
+
+// A review of a pull request from a fork is not given what people wrote by hand: the review is public.
+func TestNotesByHandStayFromForks(t *testing.T) {
+	t.Parallel()
+	o, _ := newMemory(t)
+	_, err := o.store.AddNote(t.Context(), store.Note{
+		Repository: task.Repository{Forge: task.GitHub, Name: team}, Text: "Written by hand.", Author: "bob", EditedBy: "bob", AskedAt: o.now(),
+	}, 500)
+	o.check(err)
+	for _, fork := range []bool{false, true} {
+		pull := o.pull(fmt.Sprint("feature-", fork), "")
+		o.forge.Change(pull, func(i *forge.Item) { i.Fork = fork })
+		o.forge.SetDiff(pull, forge.Diff{Head: "c1", Patch: "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -0,0 +1 @@\n+oil\n"})
+		o.check(o.forge.AddLabel(t.Context(), pull, "needs-review"))
+		o.later(time.Hour)
+		o.look(pull)
+		preparing := preparer(o, &seeds{})
+		preparing.Memory = o.store
+		made, err := preparing.Prepare(t.Context(), assignment.Assignment{Task: o.claim(o.task(pull, task.Review), "a")})
+		o.check(err)
+		if given := strings.Contains(made.Prompt, "Written by hand."); given == fork {
+			t.Errorf("fork %v: given %v", fork, given)
+		}
+	}
+}
+
+// A pull request that was opened again is watched again, whichever server has learned from it meanwhile.
+func TestOpenedAgain(t *testing.T) {
+	t.Parallel()
+	o, _ := newMemory(t)
+	pull := o.pull("feature", "")
+	o.look(pull)
+	o.check(o.store.UnwatchPull(t.Context(), pull)) // as another server does
+	o.look(pull)
+	if watched, err := o.store.WatchedPulls(t.Context(), pull.Repo()); err != nil || len(watched) != 1 {
+		t.Errorf("%v is watched, %v", watched, err)
+	}
+}

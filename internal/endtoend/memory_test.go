@@ -48,7 +48,7 @@ func TestALaterTaskIsGivenWhatReviewersAskedFor(t *testing.T) {
 		must(t, err)
 	}
 	note := found.Notes[0]
-	if len(found.Notes) != 1 || note.Author != "carol" || note.Path != "add.sh" || note.Ending != "done" || note.Source != pull.URL || !strings.Contains(note.Text, "say in the file what it prints") {
+	if len(found.Notes) != 1 || note.Author != "carol" || note.Path != "add.sh" || note.Ending != "resolved" || note.Source != pull.URL || !strings.Contains(note.Text, "say in the file what it prints") {
 		t.Errorf("it has learned %+v", found.Notes)
 	}
 	if given := s.executing(ctx, t, board, "add.sh prints nothing without arguments"); !strings.Contains(given, "say in the file what it prints") || strings.Contains(given, "capital letters") {

@@ -259,13 +259,7 @@ func (i *Intake) askedFor(ctx context.Context, key task.Key, said said) ([]memor
 		return nil, err
 	}
 	var asked []memory.Request
-	programs := said.programs()
-	add := func(request memory.Request) {
-		comment := request.Comment
-		if !comment.By(self) && !comment.By(bot) && !forge.Automated(comment.Author) && !programs[task.FoldLogin(comment.Author)] {
-			asked = append(asked, request)
-		}
-	}
+	add := func(request memory.Request) { asked = append(asked, request) }
 	for _, thread := range said.threads {
 		first := thread.Comments[0]
 		add(memory.Request{Comment: first, Path: thread.Anchor.Path, Resolved: thread.Resolved, Changed: thread.Outdated && changed.After(first.CreatedAt)})
@@ -280,7 +274,15 @@ func (i *Intake) askedFor(ctx context.Context, key task.Key, said said) ([]memor
 			add(memory.Request{Comment: comment})
 		}
 	}
-	return asked, nil
+	return ofPeople(asked, said.programs(), self, bot), nil
+}
+
+// ofPeople returns the requests that no program has made, and none of our accounts.
+func ofPeople(asked []memory.Request, programs map[string]bool, own ...string) []memory.Request {
+	return slices.DeleteFunc(asked, func(request memory.Request) bool {
+		comment := request.Comment
+		return slices.ContainsFunc(own, comment.By) || forge.Automated(comment.Author) || programs[task.FoldLogin(comment.Author)]
+	})
 }
 
 // takenBack reports whether who began a thread has said later that it does not matter.
