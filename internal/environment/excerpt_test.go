@@ -57,7 +57,7 @@ func TestExcerptHasTheReportsOfTestRunners(t *testing.T) {
 	} {
 		log := filler("collected", 400) + report + "\n" + filler("cleaned", 400)
 		got := Excerpt([]byte(log), 12<<10)
-		for _, line := range strings.Split(report, "\n") {
+		for line := range strings.SplitSeq(report, "\n") {
 			if !strings.Contains(got, line) {
 				t.Errorf("%s: there is no %q in\n%s", name, line, got)
 			}

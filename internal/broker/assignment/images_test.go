@@ -3,6 +3,7 @@ package assignment_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"image"
 	"image/png"
 	"log/slog"
@@ -64,11 +65,12 @@ func TestImagesAreOfPeopleWhoMaySteer(t *testing.T) {
 		}
 		return on.Access(ctx, item.Repository, login)
 	}}
-	found, err := assignment.Images{
+	reading := assignment.Images{
 		Snapshots: snapshots, Forges: readers, Steering: steering, Log: log,
 		Own:      func(_ task.Forge, login string) bool { return login == "bot" },
 		Comments: told{{Comment: participant}},
-	}.Of(t.Context(), task.Task{Key: key})
+	}
+	found, err := reading.Of(t.Context(), task.Task{Key: key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,5 +80,13 @@ func TestImagesAreOfPeopleWhoMaySteer(t *testing.T) {
 	}
 	if got := strings.Join(links, " "); got != "/attachments/asked /attachments/participant /attachments/said" || got != strings.Join(*on.asked, " ") {
 		t.Errorf("got %q, asked for %q", got, *on.asked)
+	}
+
+	// Of a pull request of ours those of the issue that it is for are read.
+	pull := on.AddItem("a/b", task.Pull, "bot", "A change")
+	on.Change(pull, func(i *forge.Item) { i.Body = fmt.Sprintf("Closes #%d ![](/attachments/bot)", key.Number) })
+	found, err = reading.Of(t.Context(), task.Task{Key: pull})
+	if err != nil || len(found) != 1 || found[0].Link != "/attachments/asked" {
+		t.Errorf("of the pull request: %+v, %v", found, err)
 	}
 }

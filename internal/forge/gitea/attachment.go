@@ -26,11 +26,9 @@ func (f *Forge) Attachment(ctx context.Context, repository, address string, most
 	if !own || parts == nil || parts[1] != "" && !strings.EqualFold(parts[1], repository) {
 		return forge.Attachment{}, nil
 	}
-	// With the repository in the path the server gives no file of another one, which the author of
-	// the text perhaps may not read.
-	owner, name, _ := strings.Cut(repository, "/")
-	where := f.url + "/" + url.PathEscape(owner) + "/" + url.PathEscape(name) + "/attachments/" + parts[2]
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, where, http.NoBody)
+	// With the repository in the path the server would give no file of another one, but it takes no
+	// token there.
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url+"/attachments/"+parts[2], http.NoBody)
 	if err != nil {
 		return forge.Attachment{}, callError("read a file of a text", nil, err)
 	}

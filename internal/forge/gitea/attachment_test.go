@@ -11,13 +11,13 @@ import (
 
 func TestAttachments(t *testing.T) {
 	t.Parallel()
-	const file, asked = "/attachments/3f2b0c64-0f6e-4a6e-9a51-2f0f8a1f2c3d", "/owner/name/attachments/3f2b0c64-0f6e-4a6e-9a51-2f0f8a1f2c3d"
+	const file = "/attachments/3f2b0c64-0f6e-4a6e-9a51-2f0f8a1f2c3d"
 	forgetest.Attachments{
 		Connect: func(site string, client *http.Client) (forge.Attachments, error) {
 			return gitea.New(gitea.Options{URL: site, Token: "t0ken", HTTP: client})
 		},
 		Header: "Authorization", Value: "token t0ken",
-		Own:    map[string]string{file: asked, "SITE" + file: asked, "SITE/owner/name" + file: asked, "/Owner/Name" + file: asked},
+		Own:    map[string]string{file: file, "SITE" + file: file, "SITE/owner/name" + file: file, "/Owner/Name" + file: file},
 		Others: []string{"SITE/other/name" + file, "/other/name" + file, "SITE/owner/name/raw/a.png", "/attachments/short"},
 		Path:   file,
 	}.Run(t)

@@ -88,23 +88,8 @@ func (responsesWire) input(request *llm.Request, raw json.RawMessage) error {
 	for i, item := range items {
 		switch item.Type {
 		case "", "message":
-			content, err := plainContent(item.Content)
-			if err != nil {
+			if err := item.say(request); err != nil {
 				return fmt.Errorf("input[%d]: %w", i, err)
-			}
-			switch role := item.Role; role {
-			case "user":
-				parts, err := contentParts(item.Content)
-				if err != nil {
-					return fmt.Errorf("input[%d]: %w", i, err)
-				}
-				addParts(request, llm.User, parts...)
-			case "assistant":
-				addParts(request, llm.Assistant, llm.TextPart(content))
-			case "system", "developer":
-				request.System += content
-			default:
-				return fmt.Errorf("input[%d]: invalid role %q", i, role)
 			}
 		case "function_call":
 			names[item.CallID] = item.Name
@@ -130,6 +115,28 @@ func followed(items []responsesItem) error {
 		if item.Type == "reasoning" && (i+1 == len(items) || !items[i+1].fromModel()) {
 			return fmt.Errorf("input[%d]: item of type 'reasoning' was provided without its required following item", i)
 		}
+	}
+	return nil
+}
+
+// say adds what the item, a message, says.
+func (item responsesItem) say(request *llm.Request) error {
+	if item.Role == "user" {
+		parts, err := contentParts(item.Content)
+		addParts(request, llm.User, parts...)
+		return err
+	}
+	content, err := plainContent(item.Content)
+	if err != nil {
+		return err
+	}
+	switch item.Role {
+	case "assistant":
+		addParts(request, llm.Assistant, llm.TextPart(content))
+	case "system", "developer":
+		request.System += content
+	default:
+		return fmt.Errorf("invalid role %q", item.Role)
 	}
 	return nil
 }
