@@ -361,6 +361,17 @@ func TestGoesOn(t *testing.T) {
 	if results := run(t, fourth); len(results.Attempts) != 3 || !strings.Contains(results.Stopped, "6.00 were spent") {
 		t.Errorf("%d attempts, stopped: %q", len(results.Attempts), results.Stopped)
 	}
+	// A check counts for the same settings only, and not when it is to be made again.
+	for name, change := range map[string]func(*eval.Evaluation){
+		"cached": func(*eval.Evaluation) {}, "other settings": func(e *eval.Evaluation) { e.Settings = "more memory" }, "made again": func(e *eval.Evaluation) { e.Recheck = true },
+	} {
+		checked := newEvaluation(t, set, &hand{t: t})
+		checked.Set.Tasks, checked.Cache, checked.Scorer, checked.OnlyCheck = set.Tasks[:1], e.Cache, e.Scorer, true
+		change(checked)
+		if check := run(t, checked).Checks[0]; !check.Usable || check.Cached != (name == "cached") {
+			t.Errorf("%s: %+v", name, check)
+		}
+	}
 	// With other tests the results from before do not count.
 	other := set
 	other.Tasks = slices.Clone(set.Tasks[:1])

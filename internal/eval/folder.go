@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,7 +143,7 @@ func (f Folder) compare(before, plan Plan) error {
 	}
 	for name, hash := range plan.Models {
 		if was, is := before.Models[name]; is && was != hash {
-			differs = "other settings of the model " + name + " or of the sandbox"
+			differs = "other settings or prompts of the model " + name + ", or of another version of the program"
 		}
 	}
 	if differs == "" {
@@ -316,8 +317,12 @@ func replace(path string, data []byte) error {
 	return syncFolder(filepath.Dir(path))
 }
 
-// syncFolder makes sure that the names in a folder outlast a machine that stops.
+// syncFolder makes sure that the names in a folder outlast a machine that stops. Windows keeps
+// its own journal of that, and refuses to sync a folder.
 func syncFolder(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	folder, err := os.Open(path)
 	if err != nil {
 		return err

@@ -68,9 +68,7 @@ func (j judge) judge(ctx context.Context, work string) (judged, error) {
 		if err != nil {
 			return judged{}, err
 		}
-		if found.flag != "" && !slices.Contains(made.flags, found.flag) {
-			made.flags = append(made.flags, found.flag)
-		}
+		made.flag(found.flag)
 		if !found.back || slices.Contains(j.allowed, change.Name) {
 			kept = append(kept, change)
 			continue
@@ -83,8 +81,31 @@ func (j judge) judge(ctx context.Context, work string) (judged, error) {
 			kept = append(kept, change)
 		}
 	}
+	kept = made.withoutOverlap(kept)
 	made.commit, err = j.from.Put(ctx, j.from.Base, kept)
 	return made, err
+}
+
+// withoutOverlap leaves out what cannot be there besides what is put back: a link in place of a
+// folder with tests or libraries, or a folder in place of such a file.
+func (j *judged) withoutOverlap(kept []source.Change) []source.Change {
+	back := slices.Clone(j.back)
+	return slices.DeleteFunc(kept, func(change source.Change) bool {
+		overlaps := change.Added && slices.ContainsFunc(back, func(name string) bool {
+			return strings.HasPrefix(name, change.Name+"/") || strings.HasPrefix(change.Name, name+"/")
+		})
+		if overlaps {
+			j.back = append(j.back, change.Name)
+			j.flag(FlagRunner)
+		}
+		return overlaps
+	})
+}
+
+func (j *judged) flag(flag string) {
+	if flag != "" && !slices.Contains(j.flags, flag) {
+		j.flags = append(j.flags, flag)
+	}
 }
 
 // seen is what a changed file is to the tests.
@@ -96,15 +117,10 @@ type seen struct {
 
 // look looks at one changed file.
 func (j judge) look(ctx context.Context, work string, change source.Change, names []string) (seen, error) {
-	was, err := j.file(ctx, j.from.Base, change.Name)
-	if err != nil {
-		return seen{}, err
-	}
-	added := was == nil
 	switch j.kinds.Kind(change.Name) {
 	case testfiles.Test:
 		switch {
-		case !added:
+		case !change.Added:
 			return seen{back: true, flag: FlagTests}, nil
 		case j.kinds.Certain(change.Name):
 			return seen{back: true}, nil // who writes tests of their own does nothing wrong
@@ -119,8 +135,15 @@ func (j judge) look(ctx context.Context, work string, change source.Change, name
 		return seen{back: true, flag: FlagRunner}, nil
 	case testfiles.Shared, testfiles.Program:
 	}
-	if added {
+	if change.Added {
 		return seen{}, nil
+	}
+	if j.kinds.Kind(change.Name) == testfiles.Program && !testfiles.IsBuildFile(change.Name) {
+		return seen{}, nil
+	}
+	was, err := j.file(ctx, j.from.Base, change.Name)
+	if err != nil {
+		return seen{}, err
 	}
 	is, err := j.file(ctx, work, change.Name)
 	if err != nil {

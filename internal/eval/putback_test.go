@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/eval/source"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
+	"github.com/toryo-dev/toryo/internal/testreport"
 )
 
 // Whatever decides how tests are run is put back, and the program itself is not.
@@ -36,7 +38,7 @@ func TestPutBack(t *testing.T) {
 		}
 	}
 	base := map[string]string{
-		"app.go": "package app\n", "app_test.go": "package app\n", "go.mod": "module example.com/app\n\ngo 1.21\n\nrequire example.com/assert v1.0.0\n",
+		"lib/vendor/a/a.go": "package a\n", "app.go": "package app\n", "app_test.go": "package app\n", "go.mod": "module example.com/app\n\ngo 1.21\n\nrequire example.com/assert v1.0.0\n",
 		"vendor/modules.txt": "# example.com/assert v1.0.0\n", "vendor/example.com/assert/assert.go": "package assert\n", "Makefile": "test:\n\tgo test ./...\n",
 		"package.json": "{\n  \"name\": \"app\",\n  \"version\": \"1.0.0\",\n  \"scripts\": {\"test\": \"jest\"}\n}\n", "run.sh": "go test ./...\n", "allowed_test.go": "package app\n",
 	}
@@ -61,6 +63,9 @@ func TestPutBack(t *testing.T) {
 	write("Makefile", "test:\n\ttrue\n")
 	write("package.json", "{\n  \"name\": \"app\",\n  \"version\": \"2.0.0\",\n  \"scripts\": {\"test\": \"true\"}\n}\n")
 	write("run.sh", "true\n")
+	if err := errors.Join(os.RemoveAll(filepath.Join(dir, "lib", "vendor")), os.Symlink("../fake", filepath.Join(dir, "lib", "vendor"))); err != nil {
+		t.Fatal(err)
+	}
 	write("allowed_test.go", "package app\n\n// changed\n")
 	git("add", ".")
 	patch := git("diff", "--cached", "--binary") + "\n"
@@ -76,7 +81,7 @@ func TestPutBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"Makefile", "app_test.go", "conftest.py", "go.mod", "main_test.go", "package.json", "run.sh", "vendor/example.com/assert/assert.go"}
+	want := []string{"Makefile", "app_test.go", "conftest.py", "go.mod", "lib/vendor/a/a.go", "main_test.go", "package.json", "run.sh", "vendor/example.com/assert/assert.go", "lib/vendor"}
 	if !slices.Equal(found.back, want) {
 		t.Errorf("put back: %q", found.back)
 	}
@@ -96,5 +101,21 @@ func TestPutBack(t *testing.T) {
 	}
 	if manifest, err := from.File(t.Context(), found.commit, "package.json"); err != nil || !strings.Contains(string(manifest), "2.0.0") || !strings.Contains(string(manifest), "jest") {
 		t.Errorf("package.json: %v, %s", err, manifest)
+	}
+}
+
+// What is wrong with tests that nobody asks for says nothing about those that count.
+func TestNotesThatMatter(t *testing.T) {
+	t.Parallel()
+	good := &environment.Baseline{Tests: &testreport.Report{Complete: true, Cases: []testreport.Case{{Name: "a", Status: testreport.Passed}}}}
+	doubted := &environment.Baseline{Tests: &testreport.Report{Note: "it ended early", Cases: []testreport.Case{{Name: "b", Status: testreport.Passed}}}}
+	both := tested{runs: []*environment.Baseline{good, doubted}}
+	if score := both.score(Expected{FailToPass: []string{"a"}}); !score.Resolved || score.Note != "" {
+		t.Errorf("another project: %+v", score)
+	}
+	for _, want := range [][]string{{"a", "b"}, {"a", "c"}} {
+		if score := both.score(Expected{FailToPass: want}); score.Resolved || !strings.Contains(score.Note, "it ended early") {
+			t.Errorf("%q: %+v", want, score)
+		}
 	}
 }

@@ -87,7 +87,7 @@ var importTable = map[string]row{
 	"eval":         {imports: []string{"agent/workspace", "workdir", "environment", "environment/trial", "eval/source", "eval/taskset", "llm", "sandbox", "testfiles", "testreport", "task"}, parts: true},
 	"eval/source":  {imports: []string{"git", "task"}},
 	"eval/taskset": {imports: []string{"task"}},
-	"eval/history": {imports: []string{"eval/source", "eval/taskset", "testfiles", "task"}},
+	"eval/history": {imports: []string{"eval", "eval/source", "eval/taskset", "testfiles", "task"}},
 	"eval/tally":   {imports: []string{"eval", "llm", "task"}},
 	"eval/report":  {imports: []string{"eval", "eval/tally", "llm", "task"}},
 

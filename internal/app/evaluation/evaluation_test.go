@@ -2,13 +2,16 @@ package evaluation
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
+	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/eval"
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -149,6 +152,18 @@ func TestFolders(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(ours, "work")); err != nil {
 		t.Errorf("a file that is not ours: %v", err)
+	}
+}
+
+// Landlock shows files and processes of this machine.
+func TestWeakSandboxesAreRefused(t *testing.T) {
+	t.Parallel()
+	o := Options{Config: config.Default(), Log: slog.New(slog.DiscardHandler), Program: site.Program{Now: time.Now}}
+	o.Config.DataDir, o.Config.Sandbox.Kind = t.TempDir(), "landlock"
+	if engine, err := o.engine(t.Context()); err == nil {
+		t.Errorf("%s is taken", engine.Name())
+	} else {
+		t.Log(err) // some kernels do not have it
 	}
 }
 

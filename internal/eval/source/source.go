@@ -155,6 +155,8 @@ type Change struct {
 	Name string
 	Mode string // of what is there afterwards; 000000 if that is nothing
 	Hash string
+	// Added says that it was not there before.
+	Added bool
 }
 
 // submodule is the mode of a commit of another repository.
@@ -173,7 +175,7 @@ func (r *Repository) Changes(ctx context.Context, from, to string) ([]Change, er
 		if len(about) != 5 { // two modes, two hashes, and the kind of change
 			return nil, task.Errorf(task.Internal, "git describes a change as %q", fields[i])
 		}
-		changes = append(changes, Change{Name: fields[i+1], Mode: about[1], Hash: about[3]})
+		changes = append(changes, Change{Name: fields[i+1], Mode: about[1], Hash: about[3], Added: strings.Trim(about[0], "0") == ""})
 	}
 	return changes, nil
 }

@@ -99,6 +99,10 @@ func TestCompare(t *testing.T) {
 		t.Errorf("different: %+v, %v", made, err)
 	}
 	other := results("b", "r")
+	other.Attempts[0].Basis = "another image"
+	if made, err := tally.Compare(results("a", "r"), other, "a", "b"); err != nil || made.Differing != 1 {
+		t.Errorf("another environment: %+v, %v", made, err)
+	}
 	other.SetHash = "y"
 	if _, err := tally.Compare(results("a", "r"), other, "a", "b"); task.CodeOf(err) != task.Invalid {
 		t.Errorf("other sets: %v", err)
