@@ -120,23 +120,23 @@ func followed(items []responsesItem) error {
 }
 
 // say adds what the item, a message, says.
-func (item responsesItem) say(request *llm.Request) error {
-	if item.Role == "user" {
-		parts, err := contentParts(item.Content)
+func (r responsesItem) say(request *llm.Request) error {
+	if r.Role == "user" {
+		parts, err := contentParts(r.Content)
 		addParts(request, llm.User, parts...)
 		return err
 	}
-	content, err := plainContent(item.Content)
+	content, err := plainContent(r.Content)
 	if err != nil {
 		return err
 	}
-	switch item.Role {
+	switch r.Role {
 	case "assistant":
 		addParts(request, llm.Assistant, llm.TextPart(content))
 	case "system", "developer":
 		request.System += content
 	default:
-		return fmt.Errorf("invalid role %q", item.Role)
+		return fmt.Errorf("invalid role %q", r.Role)
 	}
 	return nil
 }
