@@ -101,4 +101,4 @@ bench: ## Measure start, memory, size, idleness, load, stores, sandboxes, turns,
 	@go test -run '^$$' -bench BenchmarkRestart -benchtime 1x ./internal/endtoend/program
 
 clean: ## Remove what was built
-	rm -rf bin dist eval-set
+	rm -rf bin dist
