@@ -16,7 +16,6 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/forge/board"
-	"github.com/toryo-dev/toryo/internal/memory"
 	"github.com/toryo-dev/toryo/internal/review"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -34,7 +33,6 @@ type Store interface {
 	boardStore
 	settingsStore
 	statisticsStore
-	memory.Store
 }
 
 // Options is what the pages need.

@@ -9,6 +9,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/toryo-dev/toryo/internal/access"
+	"github.com/toryo-dev/toryo/internal/memory"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -16,6 +17,7 @@ import (
 // settingsStore is what the settings page needs of the database.
 type settingsStore interface {
 	access.TokenStore
+	memory.Store
 	ListAudit(ctx context.Context, before string, limit int) ([]store.AuditEntry, error)
 }
 

@@ -25,7 +25,7 @@ const starts = 15
 func buildProgram(ctx context.Context, folder string) error {
 	flags := "-s -w -X github.com/toryo-dev/toryo/internal/sandbox/guest.version=bench"
 	for name, from := range map[string]string{"toryo": "./cmd/toryo", guest.LinuxProgram: "./internal/sandbox/guest/program"} {
-		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", flags, "-o", filepath.Join(folder, name), from) //nolint:gosec // the packages above
+		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", flags, "-o", filepath.Join(folder, name), from)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		build.Stderr = os.Stderr
 		if err := build.Run(); err != nil {

@@ -90,7 +90,7 @@ func (c contender) run(ctx context.Context, folder string) (ran, error) {
 	model := script.NewServer(played)
 	server := httptest.NewServer(model)
 	defer server.Close()
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return ran{}, err
 	}
 	command, err := c.command(ctx, folder, server.URL)
@@ -274,7 +274,7 @@ func toryoRun(programs string) func(ctx context.Context, folder, url string) (*e
 			{"git", "-C", repository, "-c", "user.name=bench", "-c", "user.email=bench@example.com", "commit", "--quiet", "--allow-empty", "--message=start"},
 		}
 		for _, step := range steps {
-			if output, err := exec.CommandContext(ctx, step[0], step[1:]...).CombinedOutput(); err != nil { //nolint:gosec // the steps above
+			if output, err := exec.CommandContext(ctx, step[0], step[1:]...).CombinedOutput(); err != nil {
 				return nil, fmt.Errorf("%w: %s", err, output)
 			}
 		}
@@ -335,10 +335,10 @@ func installPeers(ctx context.Context) (string, error) {
 	if _, err := os.Stat(filepath.Join(commands, "codex")); err == nil {
 		return commands, nil
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return "", err
 	}
-	install := exec.CommandContext(ctx, "npm", append([]string{"install", "--no-audit", "--no-fund", "--prefix", folder}, peerPackages...)...) //nolint:gosec // the packages above
+	install := exec.CommandContext(ctx, "npm", append([]string{"install", "--no-audit", "--no-fund", "--prefix", folder}, peerPackages...)...)
 	if output, err := install.CombinedOutput(); err != nil {
 		return "", errors.Join(err, errors.New(string(output)))
 	}
@@ -348,7 +348,7 @@ func installPeers(ctx context.Context) (string, error) {
 // claudeCode is Claude Code, which sends nothing else than what the run needs.
 func claudeCode(commands string, flags ...string) func(ctx context.Context, folder, url string) (*exec.Cmd, error) {
 	return func(ctx context.Context, folder, url string) (*exec.Cmd, error) {
-		command := exec.CommandContext(ctx, filepath.Join(commands, "claude"), append([]string{"--print", "--dangerously-skip-permissions"}, append(flags, "Step through it")...)...) //nolint:gosec // our own
+		command := exec.CommandContext(ctx, filepath.Join(commands, "claude"), append([]string{"--print", "--dangerously-skip-permissions"}, append(flags, "Step through it")...)...)
 		command.Dir = folder
 		command.Env = append(os.Environ(), "ANTHROPIC_BASE_URL="+url, "ANTHROPIC_API_KEY=bench", "HOME="+folder, "IS_SANDBOX=1",
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "ANTHROPIC_MODEL=bench")
@@ -360,7 +360,7 @@ func claudeCode(commands string, flags ...string) func(ctx context.Context, fold
 func codex(commands string) func(ctx context.Context, folder, url string) (*exec.Cmd, error) {
 	return func(ctx context.Context, folder, url string) (*exec.Cmd, error) {
 		provider := fmt.Sprintf(`model_providers.bench={name="bench", base_url="%s/v1", env_key="BENCH_KEY", wire_api="responses"}`, url)
-		command := exec.CommandContext(ctx, filepath.Join(commands, "codex"), "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", //nolint:gosec // our own
+		command := exec.CommandContext(ctx, filepath.Join(commands, "codex"), "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox",
 			"--model", "bench", "--config", "model_provider=bench", "--config", provider, "Step through it")
 		command.Dir = folder
 		command.Env = append(os.Environ(), "BENCH_KEY=bench", "CODEX_HOME="+folder)

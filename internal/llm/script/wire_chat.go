@@ -117,19 +117,9 @@ func (chatWire) messages(request *llm.Request, messages []chatMessage) error {
 				CallID: message.ToolCallID, Name: names[message.ToolCallID], Text: text,
 			}))
 		case "assistant":
-			var parts []llm.Part
-			if message.ReasoningContent != "" {
-				parts = append(parts, llm.Part{Thinking: &llm.Thinking{Text: message.ReasoningContent}})
-			}
-			if text != "" {
-				parts = append(parts, llm.TextPart(text))
-			}
-			for _, call := range message.ToolCalls {
-				if call.Function.Arguments == nil {
-					return fmt.Errorf("messages[%d].tool_calls: arguments is required", i)
-				}
-				names[call.ID] = call.Function.Name
-				parts = append(parts, llm.CallPart(llm.Call{ID: call.ID, Name: call.Function.Name, Arguments: *call.Function.Arguments}))
+			parts, err := message.answered(text, names)
+			if err != nil {
+				return fmt.Errorf("messages[%d]%w", i, err)
 			}
 			request.Messages = append(request.Messages, llm.Message{Role: llm.Assistant, Parts: parts})
 		default:
@@ -137,6 +127,25 @@ func (chatWire) messages(request *llm.Request, messages []chatMessage) error {
 		}
 	}
 	return nil
+}
+
+// answered are the parts of an answer of the model. The names of its calls are noted.
+func (m chatMessage) answered(text string, names map[string]string) ([]llm.Part, error) {
+	var parts []llm.Part
+	if m.ReasoningContent != "" {
+		parts = append(parts, llm.Part{Thinking: &llm.Thinking{Text: m.ReasoningContent}})
+	}
+	if text != "" {
+		parts = append(parts, llm.TextPart(text))
+	}
+	for _, call := range m.ToolCalls {
+		if call.Function.Arguments == nil {
+			return nil, errors.New(".tool_calls: arguments is required")
+		}
+		names[call.ID] = call.Function.Name
+		parts = append(parts, llm.CallPart(llm.Call{ID: call.ID, Name: call.Function.Name, Arguments: *call.Function.Arguments}))
+	}
+	return parts, nil
 }
 
 // addParts joins parts of one speaker into one message, as they were before the
