@@ -185,7 +185,7 @@ func checkArchives(t *testing.T, r *release) {
 	}
 	for _, header := range headers(t, fileOf(t, r, r.named(here.String())+".tar.gz")) {
 		want := int64(0o644)
-		if strings.HasSuffix(header.Name, "/toryo") {
+		if strings.HasSuffix(header.Name, "/toryo") || strings.HasSuffix(header.Name, "/"+guestName) {
 			want = 0o755
 		}
 		if header.Mode != want || header.Uid != 0 || header.Uname != "" || !header.ModTime.Equal(when) {
