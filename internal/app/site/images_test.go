@@ -46,8 +46,9 @@ func TestImagesOnTheWire(t *testing.T) {
 					http.Error(w, `{"error":{"message":"no"}}`, http.StatusBadRequest)
 				}))
 				t.Cleanup(server.Close)
-				c.llm.Model, c.llm.BaseURL, c.llm.APIKey, c.llm.MaxTokens, c.llm.ContextLength = "some-model", server.URL, "key", 100, 10_000
-				adapter, err := Connect(c.llm)
+				chosen := c.llm // the other test of the format has its own server
+				chosen.Model, chosen.BaseURL, chosen.APIKey, chosen.MaxTokens, chosen.ContextLength = "some-model", server.URL, "key", 100, 10_000
+				adapter, err := Connect(chosen)
 				if err != nil {
 					t.Fatal(err)
 				}
