@@ -82,7 +82,7 @@ func measureHandOut(ctx context.Context, _ string) ([]row, error) {
 
 func benchHandOut(database store.Store) *broker.HandOut {
 	return broker.NewHandOut(broker.HandOutOptions{
-		Leases: database, Tasks: database, Notices: database, Lease: time.Minute, Renew: 15 * time.Second, MaxAttempts: 1000,
+		Leases: database, Tasks: database, Notices: database, Outbox: database, Lease: time.Minute, Renew: 15 * time.Second, MaxAttempts: 1000,
 		Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() },
 		Token:  access.NewLeaseToken, Hash: access.Hash, Now: time.Now,
 		Prepare: func(_ context.Context, given assignment.Assignment) (assignment.Assignment, error) {
@@ -115,7 +115,7 @@ func resumeTimes(ctx context.Context, database store.Store) (durations, error) {
 	defer done()
 	labels := func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }
 	hands := broker.NewHandOut(broker.HandOutOptions{
-		Leases: database, Tasks: database, Notices: database, Lease: shortLease, Renew: shortLease / 3, MaxAttempts: 1000, Labels: labels,
+		Leases: database, Tasks: database, Notices: database, Outbox: database, Lease: shortLease, Renew: shortLease / 3, MaxAttempts: 1000, Labels: labels,
 		Token: access.NewLeaseToken, Hash: access.Hash, Now: time.Now,
 		Prepare: func(_ context.Context, given assignment.Assignment) (assignment.Assignment, error) {
 			return given, nil

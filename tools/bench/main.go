@@ -37,7 +37,7 @@ var measures = []struct {
 }
 
 // needNoProgram are the measures that do not use the program in the folder.
-var needNoProgram = []string{"first-day"}
+var needNoProgram = []string{"claims", "hand-out", "river", "first-day"}
 
 // onlyNamed are the measures that are made only if they are named: they take long, and a
 // machine that is busy with other things may not carry them.

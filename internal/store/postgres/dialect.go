@@ -34,7 +34,7 @@ func dialect(config *pgx.ConnConfig) relational.Dialect {
 		TableBytes: `SELECT relname, pg_total_relation_size(oid) FROM pg_class
 			WHERE relkind = 'r' AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())`,
 		Now:      `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)`,
-		Notify:   `SELECT pg_notify('` + channel + `', ?)`,
+		Notify:   `pg_notify('` + channel + `', text)`,
 		Classify: classify,
 		Explain:  func(err error) *task.Error { return explain(place, err) },
 	}

@@ -28,8 +28,8 @@ type Dialect struct {
 	TableBytes string
 	// Now is the expression for the time in microseconds on the database's machine.
 	Now string
-	// Notify sends its one argument to every other process that listens; empty
-	// where there is no way to.
+	// Notify is the expression that sends the column text of a query to every other process
+	// that listens; empty where there is no way to.
 	Notify string
 	// Version is a query whose number is another one, on the same connection, after a
 	// process or a connection other than that one has written; empty where Notify

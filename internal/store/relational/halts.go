@@ -78,7 +78,7 @@ func takeOver(ctx context.Context, q session, found taskRow) (task.Task, error) 
 	if err := saveTasks(ctx, q, []taskRow{m.after}); err != nil {
 		return task.Task{}, err
 	}
-	return m.after.Task, record(ctx, q, []move{m}, nil)
+	return m.after.Task, record(ctx, q, []move{m})
 }
 
 // CancelHalt implements store.Halts.
@@ -97,19 +97,36 @@ func (s *Store) CancelHalt(ctx context.Context, id task.ID, signal task.Signal, 
 	return removed > 0, err
 }
 
-// endHalts removes the halts that a move settles.
-func endHalts(ctx context.Context, q session, m move) error {
-	var err error
-	switch {
-	case m.after.State.Terminal() || m.trigger == task.Assigned && m.before.Generation > 0:
-		_, err = q.exec(ctx, `DELETE FROM halts WHERE task = ?`, m.after.ID)
-	case m.after.AwaitsPeople():
-		_, err = q.exec(ctx, `DELETE FROM halts WHERE task = ? AND signal = ? AND reason <> ?`,
-			m.after.ID, task.SignalPause, task.ReasonPauseRequested) // see waitsBehind
-	case m.after.State == task.Paused || m.trigger == task.Resumed:
-		_, err = q.exec(ctx, `DELETE FROM halts WHERE task = ? AND signal = ?`, m.after.ID, task.SignalPause)
+// endHalts removes the halts that moves settle, in one statement for many.
+func endHalts(ctx context.Context, q session, moves []move) error {
+	var whole, pauses, others []task.ID // whose halts, pauses, and pauses that people have not asked for end
+	for _, m := range moves {
+		switch {
+		case m.after.State.Terminal() || m.trigger == task.Assigned && m.before.Generation > 0:
+			whole = append(whole, m.after.ID)
+		case m.after.AwaitsPeople():
+			others = append(others, m.after.ID) // see waitsBehind
+		case m.after.State == task.Paused || m.trigger == task.Resumed:
+			pauses = append(pauses, m.after.ID)
+		}
 	}
-	return err
+	if err := removeHalts(ctx, q, whole, ``); err != nil {
+		return err
+	}
+	if err := removeHalts(ctx, q, pauses, ` AND signal = ?`, task.SignalPause); err != nil {
+		return err
+	}
+	return removeHalts(ctx, q, others, ` AND signal = ? AND reason <> ?`, task.SignalPause, task.ReasonPauseRequested)
+}
+
+// removeHalts removes the halts of tasks that meet a condition.
+func removeHalts(ctx context.Context, q session, of []task.ID, condition string, args ...any) error {
+	for _, some := range chunks(of) {
+		if _, err := q.exec(ctx, `DELETE FROM halts WHERE task IN (`+listOf(len(some))+`)`+condition, append(arguments(some), args...)...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const haltColumns = `task, signal, reason, at`

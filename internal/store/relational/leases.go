@@ -58,7 +58,7 @@ func claim(ctx context.Context, q session, claims []store.Claim, effects store.E
 			continue
 		}
 		delete(free, c.Task) // a second claim of the same task gets nothing
-		m := move{before: found.Task, after: found, trigger: task.Claimed}
+		m := move{before: found.Task, after: found, trigger: task.Claimed, effects: effects}
 		m.after.Lease = task.Lease{Agent: c.Agent, ExpiresAt: moment(c.ExpiresAt)}
 		m.after.token, m.after.process = hex.EncodeToString(c.TokenHash), c.Process
 		if err := m.make(task.ReasonClaimed, at); err != nil {
@@ -74,7 +74,7 @@ func claim(ctx context.Context, q session, claims []store.Claim, effects store.E
 	if err := saveTasks(ctx, q, rows); err != nil {
 		return nil, err
 	}
-	return held, record(ctx, q, moves, effects)
+	return held, record(ctx, q, moves)
 }
 
 // lockQueued locks those of the tasks that are queued and that nobody else has

@@ -15,6 +15,8 @@ type move struct {
 	before  task.Task
 	after   taskRow
 	trigger task.Trigger
+	effects store.Effects // the forge writes that it causes; nil for none
+	entries []task.Event  // what goes into the journal before it; the store numbers them
 }
 
 // make applies the trigger to what comes after.
@@ -45,7 +47,7 @@ func (m *move) begin(ctx context.Context, q session) error {
 // the forge writes that they cause, and the end of the writes of runs that they
 // ended. The number of statements does not depend on the number of moves. Last comes what is
 // counted of them.
-func record(ctx context.Context, q session, moves []move, effects store.Effects) error {
+func record(ctx context.Context, q session, moves []move) error {
 	for _, m := range moves {
 		topic := store.TasksChanged
 		if m.trigger == task.Claimed {
@@ -56,19 +58,19 @@ func record(ctx context.Context, q session, moves []move, effects store.Effects)
 	if err := recordEvents(ctx, q, moves); err != nil {
 		return err
 	}
-	if effects != nil {
-		var actions []store.Action
-		for _, m := range moves {
-			actions = append(actions, effects(m.before, m.after.Task)...)
-		}
-		if _, err := putActions(ctx, q, actions); err != nil {
-			return err
+	var actions []store.Action
+	for _, m := range moves {
+		if m.effects != nil {
+			actions = append(actions, m.effects(m.before, m.after.Task)...)
 		}
 	}
+	if _, err := putActions(ctx, q, actions); err != nil {
+		return err
+	}
+	if err := endHalts(ctx, q, moves); err != nil {
+		return err
+	}
 	for _, m := range moves {
-		if err := endHalts(ctx, q, m); err != nil {
-			return err
-		}
 		if m.before.Generation == 0 || m.before.Generation == m.after.Generation {
 			continue
 		}
@@ -79,36 +81,51 @@ func record(ctx context.Context, q session, moves []move, effects store.Effects)
 	return countMoves(ctx, q, moves)
 }
 
-// stateEvent is one row of recordEvents. The server's entries are numbered by
-// the store: whoever inserts holds the counter of the task's positions, so that
-// the number is still free.
-const stateEvent = `(?, ?, 'server',
-	(SELECT COALESCE(MAX(sequence), 0) + 1 FROM events WHERE task = ? AND generation = ? AND source = 'server'),
-	?, 'state', ?, ?)`
+// eventRow is one row of recordEvents. The entries are numbered by the store: whoever inserts
+// holds the counter of the task's positions, so that the numbers are still free.
+const eventRow = `(CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT))`
 
+// journalPart is what is numbered on its own, in all journals.
+type journalPart struct {
+	task task.ID
+	numbering
+}
+
+// recordEvents writes the changes of state into the journals, and before each what goes with it.
 func recordEvents(ctx context.Context, q session, moves []move) error {
 	more := make(map[string]int64, len(moves))
+	var all []task.Event
 	for _, m := range moves {
-		more[eventCounter(m.after.ID)] = 1
+		data, err := json.Marshal(task.StateChange{
+			Trigger: m.trigger, From: m.before.State, To: m.after.State, Reason: m.after.Reason,
+		})
+		if err != nil {
+			return fmt.Errorf("state change of task %s: %w", m.after.ID, err)
+		}
+		more[eventCounter(m.after.ID)] += int64(len(m.entries)) + 1
+		all = append(append(all, m.entries...), task.Event{
+			Task: m.after.ID, Generation: m.after.Generation, Source: task.FromServer, Kind: task.StateChanged, At: m.after.UpdatedAt, Data: data,
+		})
 	}
-	positions, err := count(ctx, q, more)
+	last, err := count(ctx, q, more)
 	if err != nil {
 		return err
 	}
-	for _, some := range chunks(moves) {
-		args := make([]any, 0, 7*len(some))
-		for _, m := range some {
-			data, err := json.Marshal(task.StateChange{
-				Trigger: m.trigger, From: m.before.State, To: m.after.State, Reason: m.after.Reason,
-			})
-			if err != nil {
-				return fmt.Errorf("state change of task %s: %w", m.after.ID, err)
-			}
-			args = append(args, m.after.ID, m.after.Generation, m.after.ID, m.after.Generation,
-				positions[eventCounter(m.after.ID)], m.after.UpdatedAt.UnixMicro(), string(data))
+	for _, some := range chunks(all) {
+		args := make([]any, 0, 8*len(some))
+		behind := map[journalPart]int64{} // how many come behind the last one that is stored
+		for _, e := range some {
+			counter, part := eventCounter(e.Task), journalPart{e.Task, numbering{e.Generation, e.Source}}
+			more[counter]--
+			behind[part]++
+			args = append(args, e.Task, e.Generation, e.Source, behind[part], last[counter]-more[counter],
+				e.Kind, made(e.At).UnixMicro(), string(e.Data))
 		}
-		_, err := q.exec(ctx, `INSERT INTO events (task, generation, source, sequence, position, kind, at, data)
-			VALUES `+rowsOf(len(some), stateEvent), args...)
+		_, err := q.exec(ctx, `WITH more (task, generation, source, behind, position, kind, at, data) AS (VALUES `+rowsOf(len(some), eventRow)+`)
+			INSERT INTO events (`+eventColumns+`)
+			SELECT task, generation, source, behind + (SELECT COALESCE(MAX(sequence), 0) FROM events
+				WHERE events.task = more.task AND events.generation = more.generation AND events.source = more.source), position, kind, at, data
+			FROM more`, args...)
 		if err != nil {
 			return err
 		}

@@ -97,7 +97,7 @@ func fenceTasks(ctx context.Context, q session, done *store.Fenced, effects stor
 		return err
 	}
 	done.Active = len(active)
-	f := fencing{generation: done.Generation, at: now()}
+	f := fencing{generation: done.Generation, at: now(), effects: effects}
 	for _, t := range active {
 		if err := f.add(ctx, q, t); err != nil {
 			return err
@@ -113,20 +113,21 @@ func fenceTasks(ctx context.Context, q session, done *store.Fenced, effects stor
 		}
 		q.notify(store.TasksChanged, string(entry.Task))
 	}
-	return record(ctx, q, f.ended, effects)
+	return record(ctx, q, f.ended)
 }
 
 // fencing is what becomes of the tasks that have not ended.
 type fencing struct {
 	generation int64
 	at         time.Time
+	effects    store.Effects
 	ended      []move       // of those that were running
 	changed    []taskRow    // that are to be stored
 	staying    []task.Event // for the journals of those that stay in their state
 }
 
 func (f *fencing) add(ctx context.Context, q session, t taskRow) error {
-	m := move{before: t.Task, after: t, trigger: task.Returned}
+	m := move{before: t.Task, after: t, trigger: task.Returned, effects: f.effects}
 	switch t.State { //nolint:exhaustive // a paused one stays as it is, and the others have ended
 	case task.Running:
 		if err := m.make(task.ReasonRestored, f.at); err != nil {

@@ -76,51 +76,8 @@ func reportIn(ctx context.Context, q session, report store.RunReport) (int64, er
 }
 
 // EndRun implements store.Runs.
-func (s *Store) EndRun(ctx context.Context, end store.RunEnd) (t task.Task, err error) {
-	err = s.write(ctx, func(q session) error {
-		t, err = endRun(ctx, q, end)
-		return err
-	})
-	if err != nil {
-		return task.Task{}, err
-	}
-	return t, nil
-}
-
-func endRun(ctx context.Context, q session, end store.RunEnd) (task.Task, error) {
-	found, err := lockTask(ctx, q, end.Task)
-	if err != nil {
-		return task.Task{}, err
-	}
-	token := hex.EncodeToString(end.TokenHash)
-	if found.Generation != end.Generation || found.State != task.Running || found.token != token {
-		return task.Task{}, leaseLost(end.Task, end.Generation)
-	}
-	pending, err := list(ctx, q, scanHalt, haltsOf, end.Task)
-	if err != nil {
-		return task.Task{}, err
-	}
-	change, events, err := end.Decide(found.Task, pending)
-	if err != nil {
-		return task.Task{}, err
-	}
-	for _, e := range events {
-		if err := checkEvent(e, end.Task); err != nil {
-			return task.Task{}, err
-		}
-	}
-	if len(events) > 0 {
-		if err := appendEvents(ctx, q, end.Task, events); err != nil {
-			return task.Task{}, err
-		}
-	}
-	after, err := moveLocked(ctx, q, found, change)
-	if err != nil {
-		return task.Task{}, err
-	}
-	_, err = q.exec(ctx, `INSERT INTO ended_runs (task, generation, token, outcome, state) VALUES (`+listOf(5)+`)`,
-		end.Task, end.Generation, token, end.Outcome, after.State)
-	return after, err
+func (s *Store) EndRun(ctx context.Context, end store.RunEnd) (task.Task, error) {
+	return s.moves.do(ctx, wantedMove{task: end.Task, end: &end}, s.makeMoves)
 }
 
 // EndedRun implements store.Runs.

@@ -32,12 +32,17 @@ func (n *notices) send(ctx context.Context, q session, all []store.Notice) error
 	if q.dialect.Notify == "" {
 		return nil
 	}
-	for _, one := range all {
+	texts := make([]string, len(all))
+	for i, one := range all {
 		text, err := json.Marshal(travelling{n.self, one.Topic, one.Subject})
 		if err != nil {
 			return err
 		}
-		if _, err := list(ctx, q, func(row) (struct{}, error) { return struct{}{}, nil }, q.dialect.Notify, string(text)); err != nil {
+		texts[i] = string(text)
+	}
+	for _, some := range chunks(texts) {
+		if _, err := list(ctx, q, func(row) (struct{}, error) { return struct{}{}, nil },
+			`SELECT `+q.dialect.Notify+` FROM (VALUES `+rowsOf(len(some), `(?)`)+`) AS sent (text)`, arguments(some)...); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"math/bits"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/store"
@@ -132,17 +133,16 @@ func rowsOf(n int, one string) string { return strings.Repeat(", "+one, n)[2:] }
 
 // batch bounds how many rows one statement names, since engines bound how many
 // arguments it may have.
-const batch = 250
+const batch = 256
 
-// chunks cuts a list into pieces that one statement can take.
+// chunks cuts a list into pieces that one statement can take. The length of each is a power of
+// two: a connection keeps statements prepared by their texts, of which there are few then.
 func chunks[T any](all []T) [][]T {
 	var pieces [][]T
-	for len(all) > batch {
-		pieces = append(pieces, all[:batch])
-		all = all[batch:]
-	}
-	if len(all) > 0 {
-		pieces = append(pieces, all)
+	for len(all) > 0 {
+		n := min(batch, 1<<(bits.Len(uint(len(all)))-1))
+		pieces = append(pieces, all[:n])
+		all = all[n:]
 	}
 	return pieces
 }

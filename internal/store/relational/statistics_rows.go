@@ -111,61 +111,67 @@ func bucketTime(bucket int64) time.Duration {
 // countMoves writes down what statistics are made of: which runs have begun and ended, and what was not
 // right. It is called when the events of the moves are stored.
 func countMoves(ctx context.Context, q session, moves []move) error {
-	var begun []move
+	var begun, ended []move
 	sums := tally{}
 	for _, m := range moves {
-		var err error
 		switch {
 		case m.trigger == task.Claimed:
 			begun = append(begun, m)
 		case m.before.State == task.Running && m.after.State != task.Running:
-			err = countEnd(ctx, q, m, sums)
+			ended = append(ended, m)
 		case m.trigger == task.Assigned:
-			err = countFixUp(ctx, q, m, sums)
-		}
-		if err != nil {
-			return err
+			if err := countFixUp(ctx, q, m, sums); err != nil {
+				return err
+			}
 		}
 	}
 	if err := countBegun(ctx, q, begun, sums); err != nil {
 		return err
 	}
+	if err := countEnded(ctx, q, ended, sums); err != nil {
+		return err
+	}
 	return sums.save(ctx, q)
 }
 
-// begunRun is one row of countBegun. The wait of a run begins when its generation was queued, when the
-// time of the task had come, or when nothing blocked it any more, whichever was last.
-const begunRun = `(?, ?, ?, ?, ?, COALESCE((SELECT MAX(at) FROM (
-		SELECT MIN(at) AS at FROM events WHERE task = ? AND generation = ? AND source = 'server' AND kind = 'state'
-		UNION ALL SELECT ready_at AS at FROM tasks WHERE id = ?
-		UNION ALL SELECT free_since AS at FROM tasks WHERE id = ?) AS moments WHERE at <= ?), ?),
-	?, ?, '', '')`
+// begunRun is one row of countBegun.
+const begunRun = `(CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT))`
 
 // countedRun is what is stored of a run.
 type countedRun struct {
 	store.RepositoryName
 	queued, began, ended time.Time
+	result               store.RunResult
 	attempt              store.AttemptResult
 }
 
-const countedColumns = `forge, repository, queued_at, began_at, ended_at, attempt`
+const countedColumns = `runs.forge, runs.repository, runs.queued_at, runs.began_at, runs.ended_at, runs.result, runs.attempt`
 
 func scanCountedRun(r row) (c countedRun, err error) {
-	err = r.Scan(&c.Forge, &c.Name, micros{&c.queued}, micros{&c.began}, micros{&c.ended}, &c.attempt)
+	err = r.Scan(&c.Forge, &c.Name, micros{&c.queued}, micros{&c.began}, micros{&c.ended}, &c.result, &c.attempt)
 	return c, err
 }
 
-// countBegun notes that runs have begun, in one statement for many.
+// countBegun notes that runs have begun, in one statement for many. The wait of a run begins when its
+// generation was queued, when the time of the task had come, or when nothing blocked it any more,
+// whichever was last.
 func countBegun(ctx context.Context, q session, begun []move, sums tally) error {
 	for _, some := range chunks(begun) {
-		args := make([]any, 0, 13*len(some))
+		args := make([]any, 0, 6*len(some)+1)
 		for _, m := range some {
-			t, at := m.after, m.after.UpdatedAt.UnixMicro()
-			args = append(args, t.ID, t.Generation, t.Key.Forge, t.Key.Repository, t.Type,
-				t.ID, t.Generation, t.ID, t.ID, at, at, at, never)
+			t := m.after
+			args = append(args, t.ID, t.Generation, t.Key.Forge, t.Key.Repository, t.Type, t.UpdatedAt.UnixMicro())
 		}
-		rows, err := list(ctx, q, scanCountedRun, `INSERT INTO runs (task, generation, forge, repository, type, queued_at, began_at, ended_at, result, attempt)
-			VALUES `+rowsOf(len(some), begunRun)+` ON CONFLICT (task, generation) DO NOTHING RETURNING `+countedColumns, args...)
+		rows, err := list(ctx, q, scanCountedRun, `WITH begun (task, generation, forge, repository, type, at) AS (VALUES `+rowsOf(len(some), begunRun)+`)
+			INSERT INTO runs (task, generation, forge, repository, type, queued_at, began_at, ended_at, result, attempt)
+			SELECT task, generation, forge, repository, type, COALESCE((SELECT MAX(moments.at) FROM (
+					SELECT MIN(events.at) AS at FROM events
+					WHERE events.task = begun.task AND events.generation = begun.generation AND source = 'server' AND kind = 'state'
+					UNION ALL SELECT ready_at FROM tasks WHERE tasks.id = begun.task
+					UNION ALL SELECT free_since FROM tasks WHERE tasks.id = begun.task) AS moments WHERE moments.at <= begun.at), at),
+				at, CAST(? AS BIGINT), '', ''
+			FROM begun WHERE 1 = 1
+			ON CONFLICT (task, generation) DO NOTHING RETURNING `+countedColumns, append(args, never)...)
 		if err != nil {
 			return err
 		}
@@ -176,29 +182,47 @@ func countBegun(ctx context.Context, q session, begun []move, sums tally) error 
 	return nil
 }
 
-// countEnd notes how a run has ended, and whether it was the first attempt on an issue.
-func countEnd(ctx context.Context, q session, m move, sums tally) error {
-	result := runResult[m.trigger]
-	attempt := attemptResult[result]
-	if m.after.Type != task.Development || m.after.Key.Kind != task.Issue {
-		attempt = ""
-	}
-	run, found, err := first(ctx, q, scanCountedRun, `UPDATE runs SET ended_at = ?, result = ?,
-			attempt = CASE WHEN EXISTS (SELECT 1 FROM runs earlier WHERE earlier.task = runs.task AND earlier.attempt <> '') THEN '' ELSE ? END
-		WHERE task = ? AND generation = ? AND ended_at = ? RETURNING `+countedColumns,
-		m.after.UpdatedAt.UnixMicro(), result, attempt, m.before.ID, m.before.Generation, never)
-	if err != nil || !found { // a server of an older version has begun it
-		return err
-	}
-	day := dayOf(run.ended)
-	sums.add(run.RepositoryName, day, runCounted+string(result), 0, 1)
-	if run.attempt != "" {
-		sums.add(run.RepositoryName, day, attemptCounted+string(run.attempt), 0, 1)
-	}
-	for day, busy := range busyDays(run.began, run.ended) {
-		sums.add(run.RepositoryName, day, busyCounted, 0, busy)
+// endedRun is one row of countEnded.
+const endedRun = `(CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT))`
+
+// countEnded notes how runs have ended, and whether they were first attempts on issues, in one
+// statement for many.
+func countEnded(ctx context.Context, q session, ended []move, sums tally) error {
+	for _, some := range chunks(ended) {
+		args := make([]any, 0, 5*len(some)+1)
+		for _, m := range some {
+			result := runResult[m.trigger]
+			attempt := attemptResult[result]
+			if m.after.Type != task.Development || m.after.Key.Kind != task.Issue {
+				attempt = ""
+			}
+			args = append(args, m.before.ID, m.before.Generation, m.after.UpdatedAt.UnixMicro(), result, attempt)
+		}
+		runs, err := list(ctx, q, scanCountedRun, `WITH ended (task, generation, at, result, attempt) AS (VALUES `+rowsOf(len(some), endedRun)+`)
+			UPDATE runs SET ended_at = ended.at, result = ended.result,
+				attempt = CASE WHEN EXISTS (SELECT 1 FROM runs earlier WHERE earlier.task = runs.task AND earlier.attempt <> '') THEN '' ELSE ended.attempt END
+			FROM ended WHERE runs.task = ended.task AND runs.generation = ended.generation AND runs.ended_at = ?
+			RETURNING `+countedColumns, append(args, never)...)
+		if err != nil {
+			return err
+		}
+		for _, run := range runs { // those that a server of an older version has begun are not among them
+			sums.addEnd(run)
+		}
 	}
 	return nil
+}
+
+// addEnd adds what is counted of a run that has ended.
+func (t tally) addEnd(run countedRun) {
+	day := dayOf(run.ended)
+	t.add(run.RepositoryName, day, runCounted+string(run.result), 0, 1)
+	if run.attempt != "" {
+		t.add(run.RepositoryName, day, attemptCounted+string(run.attempt), 0, 1)
+	}
+	for day, busy := range busyDays(run.began, run.ended) {
+		t.add(run.RepositoryName, day, busyCounted, 0, busy)
+	}
 }
 
 // busyDays is how many microseconds of the time between two moments are on which day.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // Store is the persistence port on a database.
@@ -20,6 +21,8 @@ type Store struct {
 	reads   *sql.DB
 	notices notices
 	counts  counts
+	moves   together[wantedMove, task.Task]
+	puts    together[store.Action, placed]
 	noted   version                // with which it was opened
 	others  lifecycle.Group        // looks for what other processes write; see followOthers
 	process atomic.Pointer[string] // that holds what is taken through this store; nil if it has no name
@@ -30,7 +33,9 @@ var _ store.Store = (*Store)(nil)
 // New makes a store on a database that has been migrated. Writes and reads go
 // through the given pools, which may be the same. The store owns them.
 func New(dialect Dialect, writes, reads *sql.DB) *Store {
-	return &Store{dialect: &dialect, writes: writes, reads: reads, notices: notices{self: newID()}}
+	s := &Store{dialect: &dialect, writes: writes, reads: reads, notices: notices{self: newID()}}
+	s.moves.key = func(w wantedMove) string { return string(w.task) }
+	return s
 }
 
 // Ping reports whether the database answers.

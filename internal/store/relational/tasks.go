@@ -57,7 +57,7 @@ func assign(ctx context.Context, q session, want store.NewTask, effects store.Ef
 	if !exists {
 		found.Task = task.Task{ID: task.ID(newID()), Key: want.Key, Type: want.Type, CreatedAt: at}
 	}
-	m := move{before: found.Task, after: found, trigger: task.Assigned}
+	m := move{before: found.Task, after: found, trigger: task.Assigned, effects: effects}
 	m.after.Role, m.after.Title, m.after.URL = want.Role, want.Title, want.URL
 	m.after.Priority, m.after.ReadyAt = want.Priority, moment(want.ReadyAt)
 	m.after.Cause, m.after.Author = want.Reason, want.Author
@@ -84,48 +84,62 @@ func assign(ctx context.Context, q session, want store.NewTask, effects store.Ef
 	} else if err := saveTasks(ctx, q, []taskRow{m.after}); err != nil {
 		return task.Task{}, false, err
 	}
-	return m.after.Task, true, record(ctx, q, []move{m}, effects)
+	return m.after.Task, true, record(ctx, q, []move{m})
 }
 
 // Move implements store.Tasks.
-func (s *Store) Move(ctx context.Context, change store.Change) (t task.Task, err error) {
+func (s *Store) Move(ctx context.Context, change store.Change) (task.Task, error) {
 	if change.Trigger == task.Claimed {
 		return task.Task{}, task.Errorf(task.Invalid, "a task is claimed with a lease, not moved")
 	}
+	if decidedByHalts(change) {
+		return s.moveAlone(ctx, change)
+	}
+	return s.moves.do(ctx, wantedMove{task: change.Task, change: change}, s.makeMoves)
+}
+
+// moveAlone makes a move that the halts of its task decide on.
+func (s *Store) moveAlone(ctx context.Context, change store.Change) (t task.Task, err error) {
 	err = s.write(ctx, func(q session) error {
 		found, err := lockTask(ctx, q, change.Task)
 		if err != nil {
 			return err
 		}
-		if change.Generation != 0 && change.Generation != found.Generation {
-			return staleError(change.Task, change.Generation, found.Generation)
+		m, err := newMove(ctx, q, found, change)
+		if err != nil {
+			return err
 		}
-		t, err = moveLocked(ctx, q, found, change)
-		return err
+		after, done, err := overtaken(ctx, q, found, change)
+		if err != nil || done {
+			t = after
+			return err
+		}
+		t = m.after.Task
+		if err := saveTasks(ctx, q, []taskRow{m.after}); err != nil {
+			return err
+		}
+		return record(ctx, q, []move{m})
 	})
-	if err != nil {
-		return task.Task{}, err
-	}
-	return t, nil
+	return orNothing(t, err)
 }
 
-// moveLocked moves a task whose row is locked.
-func moveLocked(ctx context.Context, q session, found taskRow, change store.Change) (task.Task, error) {
+// newMove is what a change makes of a task whose row is locked. Nothing is stored yet.
+func newMove(ctx context.Context, q session, found taskRow, change store.Change) (move, error) {
+	if change.Generation != 0 && change.Generation != found.Generation {
+		return move{}, staleError(found.ID, change.Generation, found.Generation)
+	}
 	if !change.LeaseOver.IsZero() && found.Lease.Held(change.LeaseOver) {
-		return task.Task{}, task.Errorf(task.Conflict, "the lease on task %s was renewed", found.ID)
+		return move{}, task.Errorf(task.Conflict, "the lease on task %s was renewed", found.ID)
 	}
 	if change.Was != "" && found.Reason != change.Was {
-		return task.Task{}, task.Errorf(task.Conflict, "task %s is %s for another reason by now", found.ID, found.State)
+		return move{}, task.Errorf(task.Conflict, "task %s is %s for another reason by now", found.ID, found.State)
 	}
-	if after, done, err := overtaken(ctx, q, found, change); err != nil || done {
-		return after, err
-	}
-	m := move{before: found.Task, after: found, trigger: change.Trigger}
+	m := move{before: found.Task, after: found, trigger: change.Trigger, effects: change.Effects}
 	if err := m.make(change.Reason, now()); err != nil {
-		return task.Task{}, err
+		return move{}, err
 	}
 	if err := m.begin(ctx, q); err != nil {
-		return task.Task{}, err
+		return move{}, err
 	}
 	m.after.Detail, m.after.Hint = kept(change.Detail), kept(change.Hint)
 	if change.Trigger == task.Assigned { // for the cause that it had
@@ -138,10 +152,7 @@ func moveLocked(ctx context.Context, q session, found taskRow, change store.Chan
 	if until := moment(change.KeptUntil); m.after.State.Terminal() && until.After(m.after.KeptUntil) {
 		m.after.KeptUntil = until
 	}
-	if err := saveTasks(ctx, q, []taskRow{m.after}); err != nil {
-		return task.Task{}, err
-	}
-	return m.after.Task, record(ctx, q, []move{m}, change.Effects)
+	return m, nil
 }
 
 // kept is what is kept of a text of others: nothing that a database refuses.
@@ -150,14 +161,18 @@ func kept(text string) string {
 	return textfmt.Clip(text, task.LongestDetail)
 }
 
+// decidedByHalts tests whether [overtaken] has a say in a change.
+func decidedByHalts(change store.Change) bool { return change.Halt != "" || resumesByAnswer(change) }
+
+func resumesByAnswer(change store.Change) bool {
+	return change.Trigger == task.Resumed && change.Was.AwaitsPeople()
+}
+
 // overtaken looks at the halts that are pending. The change of one that is not is refused. A
 // task that would go on with an answer stays paused if a person has asked for that, and
 // does not go on if it is to stop.
 func overtaken(ctx context.Context, q session, found taskRow, change store.Change) (after task.Task, done bool, err error) {
-	answered := change.Trigger == task.Resumed && change.Was.AwaitsPeople()
-	if change.Halt == "" && !answered {
-		return task.Task{}, false, nil
-	}
+	answered := resumesByAnswer(change)
 	pending, err := list(ctx, q, scanHalt, haltsOf, found.ID)
 	if err != nil {
 		return task.Task{}, false, err

@@ -1,0 +1,164 @@
+package relational
+
+import (
+	"context"
+	"encoding/hex"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// wantedMove is a move that somebody asks for: by a change, or by the end of a run, which decides
+// on the change.
+type wantedMove struct {
+	task   task.ID
+	change store.Change
+	end    *store.RunEnd // nil if there is a change
+}
+
+// makeMoves moves tasks, each of them once, in one transaction. What is wrong with one move is its own
+// result. Among several, one whose task is locked has to be made alone, so that the others do not wait.
+func (s *Store) makeMoves(ctx context.Context, wanted []wantedMove) (results []result[task.Task], err error) {
+	err = s.write(ctx, func(q session) error {
+		results, err = makeMoves(ctx, q, wanted)
+		return err
+	})
+	return orNothing(results, err)
+}
+
+func makeMoves(ctx context.Context, q session, wanted []wantedMove) ([]result[task.Task], error) {
+	locked, err := lockWanted(ctx, q, wanted)
+	if err != nil {
+		return nil, err
+	}
+	halts, err := haltsOfEnds(ctx, q, wanted)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]result[task.Task], len(wanted))
+	var moves []move
+	var rows []taskRow
+	var ended []wantedMove
+	for i, w := range wanted {
+		found, exists := locked[w.task]
+		if !exists {
+			results[i] = result[task.Task]{err: noTask(w.task), alone: len(wanted) > 1}
+			continue
+		}
+		m, err := w.decide(ctx, q, found, halts[w.task])
+		if err != nil && !hasCode(err) {
+			return nil, err
+		}
+		results[i] = result[task.Task]{out: m.after.Task, err: err}
+		if err != nil {
+			continue
+		}
+		moves, rows = append(moves, m), append(rows, m.after)
+		if w.end != nil {
+			ended = append(ended, w)
+		}
+	}
+	if err := saveTasks(ctx, q, rows); err != nil {
+		return nil, err
+	}
+	if err := record(ctx, q, moves); err != nil {
+		return nil, err
+	}
+	return results, insertEnds(ctx, q, ended, rows)
+}
+
+// lockWanted locks the tasks that are to be moved. It waits only for the lock of a single one.
+func lockWanted(ctx context.Context, q session, wanted []wantedMove) (map[task.ID]taskRow, error) {
+	lock := q.dialect.LockRows
+	if len(wanted) > 1 {
+		lock = q.dialect.SkipLocked
+	}
+	locked := make(map[task.ID]taskRow, len(wanted))
+	for _, some := range chunks(wanted) {
+		ids := make([]any, len(some))
+		for i, w := range some {
+			ids[i] = w.task
+		}
+		rows, err := list(ctx, q, scanTaskRow, `SELECT `+taskColumns+` FROM tasks WHERE id IN (`+listOf(len(ids))+`) `+lock, ids...)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			locked[row.ID] = row
+		}
+	}
+	return locked, nil
+}
+
+// haltsOfEnds reads the halts that runs which end decide by.
+func haltsOfEnds(ctx context.Context, q session, wanted []wantedMove) (map[task.ID][]store.Halt, error) {
+	var ids []any
+	for _, w := range wanted {
+		if w.end != nil {
+			ids = append(ids, w.task)
+		}
+	}
+	halts := map[task.ID][]store.Halt{}
+	for _, some := range chunks(ids) {
+		found, err := list(ctx, q, scanHalt, `SELECT `+haltColumns+` FROM halts WHERE task IN (`+listOf(len(some))+`) ORDER BY signal DESC`, some...)
+		if err != nil {
+			return nil, err
+		}
+		for _, halt := range found {
+			halts[halt.Task] = append(halts[halt.Task], halt)
+		}
+	}
+	return halts, nil
+}
+
+// decide makes the move of a task whose row is locked. Nothing is stored yet.
+func (w wantedMove) decide(ctx context.Context, q session, found taskRow, pending []store.Halt) (move, error) {
+	if w.end == nil {
+		return newMove(ctx, q, found, w.change)
+	}
+	if found.Generation != w.end.Generation || found.State != task.Running || found.token != hex.EncodeToString(w.end.TokenHash) {
+		return move{}, leaseLost(w.task, w.end.Generation)
+	}
+	change, entries, err := w.end.Decide(found.Task, pending)
+	if err != nil {
+		return move{}, err
+	}
+	for _, e := range entries {
+		if err := checkEntry(e, w.task); err != nil {
+			return move{}, err
+		}
+	}
+	change.Generation = w.end.Generation
+	m, err := newMove(ctx, q, found, change)
+	m.entries = entries
+	return m, err
+}
+
+// checkEntry checks an entry of the server that goes with a move.
+func checkEntry(e task.Event, id task.ID) error {
+	if err := checkEvent(e, id); err != nil {
+		return err
+	}
+	if e.Sequence != 0 {
+		return task.Errorf(task.Invalid, "an entry that goes with a move is numbered by the store")
+	}
+	return checkText(string(e.Data))
+}
+
+// insertEnds keeps how agents have ended their runs.
+func insertEnds(ctx context.Context, q session, ended []wantedMove, rows []taskRow) error {
+	state := make(map[task.ID]task.State, len(rows))
+	for _, row := range rows {
+		state[row.ID] = row.State
+	}
+	for _, some := range chunks(ended) {
+		args := make([]any, 0, 5*len(some))
+		for _, w := range some {
+			args = append(args, w.task, w.end.Generation, hex.EncodeToString(w.end.TokenHash), w.end.Outcome, state[w.task])
+		}
+		if _, err := q.exec(ctx, `INSERT INTO ended_runs (task, generation, token, outcome, state) VALUES `+rowsOf(len(some), `(`+listOf(5)+`)`), args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
