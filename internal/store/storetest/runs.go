@@ -18,6 +18,7 @@ var runChecks = []check{
 	{"a run ends once, and is known by its token", endOnce},
 	{"an end that is refused leaves nothing behind", endRefused},
 	{"of many ends of one run one counts", endTogether},
+	{"many runs that end at the same time end as they would alone", endMany},
 	{"the writes of a run are found by kind", runActions},
 	{"the last entry of a kind is found", lastEvent},
 	{"a task that is assigned again by a move begins anew", beginAnew},
@@ -149,6 +150,70 @@ func endTogether(t *testing.T, s store.Store) {
 		}
 	})
 	equal(t, ended.Load(), 1)
+}
+
+// endMany ends runs at the same time. Of each four one is right, one has the wrong token, one is
+// refused when it is decided on, and one wants a write that cannot be stored.
+func endMany(t *testing.T, s store.Store) {
+	const many = 48
+	runs := make([]task.Task, many)
+	for i := range runs {
+		runs[i] = running(t, s)
+		got[int64](t)(s.Report(t.Context(), reportOf(runs[i], 1)))
+	}
+	codes := make([]task.Code, many)
+	together(many, func(i int) {
+		_, err := s.EndRun(t.Context(), oneOfMany(runs[i], i%4))
+		codes[i] = task.CodeOf(err)
+	})
+	for i, x := range runs {
+		after := got[task.Task](t)(s.Task(t.Context(), x.ID))
+		events := got[[]task.Event](t)(s.EventsAfter(t.Context(), x.ID, 0, 0))
+		_, err := s.EndedRun(t.Context(), x.ID, x.Generation, tokenHash)
+		written := got[[]store.Action](t)(s.PendingActions(t.Context(), x.Key))
+		if i%4 != 0 {
+			equal(t, codes[i], []task.Code{"", task.LeaseLost, task.Conflict, task.Invalid}[i%4])
+			equal(t, [3]any{after.State, len(events), len(written)}, [3]any{task.Running, 3, 0})
+			wantCode(t, err, task.NotFound)
+			continue
+		}
+		must(t, err)
+		equal(t, [3]any{codes[i], after.State, len(written)}, [3]any{task.Code(""), task.Done, 1})
+		equal(t, len(events), 6)
+		for j, want := range []struct {
+			kind     task.EventKind
+			sequence int64
+		}{{task.StateChanged, 1}, {task.StateChanged, 2}, {task.NoteTaken, 1}, {task.NoteTaken, 3}, {task.Summed, 4}, {task.StateChanged, 5}} {
+			equal(t, [3]any{events[j].Kind, events[j].Sequence, events[j].Position}, [3]any{want.kind, want.sequence, int64(j + 1)})
+		}
+	}
+	equal(t, runsOf(statistics(t, s, today())), map[store.RunResult]int64{store.RunDone: many / 4})
+}
+
+func oneOfMany(x task.Task, kind int) store.RunEnd {
+	end := endOf(x, "done", task.Finished)
+	end.Decide = func(task.Task, []store.Halt) (store.Change, []task.Event, error) {
+		if kind == 2 {
+			return store.Change{}, nil, task.Errorf(task.Conflict, "no")
+		}
+		said := func(of task.EventKind) task.Event {
+			return task.Event{Task: x.ID, Generation: x.Generation, Source: task.FromServer, Kind: of, Data: json.RawMessage(`{}`)}
+		}
+		change := store.Change{Trigger: task.Finished, Reason: task.ReasonCompleted, Effects: func(_, after task.Task) []store.Action {
+			write := store.Action{
+				Item: after.Key, Task: after.ID, Generation: after.Generation, IdempotencyKey: "end " + string(after.ID), Kind: "comment", Payload: json.RawMessage(`{}`),
+			}
+			if kind == 3 {
+				write.Payload = json.RawMessage(`{`)
+			}
+			return []store.Action{write}
+		}}
+		return change, []task.Event{said(task.NoteTaken), said(task.Summed)}, nil
+	}
+	if kind == 1 {
+		end.TokenHash = []byte{1}
+	}
+	return end
 }
 
 func runActions(t *testing.T, s store.Store) {
