@@ -30,7 +30,7 @@ type HandOutOptions struct {
 	MaxAttempts int
 	Events      Events
 	Labels      outbox.Labels
-	Outbox      store.Outbox // takes the label of a task that an agent gets
+	Outbox      store.Outbox // is asked what is about to be written
 	// Token makes the token of a lease, and Hash that by which it is known.
 	Token func(id task.ID, generation int64) string
 	Hash  func(token string) []byte

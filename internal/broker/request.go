@@ -48,7 +48,7 @@ func (h *HandOut) Request(ctx context.Context, asker Asker, wait time.Duration) 
 		}
 		made, err := h.prepare(ctx, given)
 		if err == nil {
-			err = h.show(ctx, given.Task)
+			err = h.show(ctx, given)
 		}
 		if err == nil {
 			return made, true, nil
@@ -59,19 +59,20 @@ func (h *HandOut) Request(ctx context.Context, asker Asker, wait time.Duration) 
 
 // show has the label of the item say that an agent has the task. It is not done before the task is
 // prepared: one that goes back, again and again while something is missing, keeps its label. A server
-// that ends before it has shown it has not answered the agent either.
-func (h *HandOut) show(ctx context.Context, t task.Task) error {
+// that ends before it has shown it has not answered the agent either. It fails if the task was taken
+// from the agent meanwhile.
+func (h *HandOut) show(ctx context.Context, given assignment.Assignment) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
 	defer cancel()
-	before := t
+	t, before := given.Task, given.Task
 	before.State = task.Queued
-	for _, action := range h.options.Labels.Effects(before, t) {
-		if _, _, err := h.options.Outbox.Put(ctx, action); err != nil {
-			return err
-		}
+	err := h.options.Leases.PutHeld(ctx, store.Held{
+		Task: t.ID, Generation: t.Generation, TokenHash: h.options.Hash(given.Token), Actions: h.options.Labels.Effects(before, t),
+	})
+	if err == nil {
+		h.options.OutboxChanged()
 	}
-	h.options.OutboxChanged()
-	return nil
+	return err
 }
 
 // unprepared puts a task back into the queue that could not be prepared, or lets it fail if
@@ -219,7 +220,7 @@ func (h *HandOut) prepare(ctx context.Context, given assignment.Assignment) (ass
 	defer done()
 	if held := given.Task.Lease.ExpiresAt; until.Sub(held) < h.options.Lease/nearlyWhole {
 		made.Task.Lease.ExpiresAt = held
-		return made, h.options.Leases.Holds(renewing, given.Task.ID, given.Task.Generation, h.options.Hash(given.Token))
+		return made, nil
 	}
 	if err := h.renew(renewing, given, until); err != nil {
 		return assignment.Assignment{}, err

@@ -160,6 +160,14 @@ type Queue struct {
 	NextReady time.Time // when the time of another one comes; zero if there is none
 }
 
+// Held is what is put into the outbox for the holder of a lease.
+type Held struct {
+	Task       task.ID
+	Generation int64
+	TokenHash  []byte
+	Actions    []Action
+}
+
 // Leases hands tasks to agents. Whoever decides what is next reads the
 // candidates, chooses, and claims; if another server was quicker the claim
 // yields nothing for that task and the next one is chosen.
@@ -190,6 +198,9 @@ type Leases interface {
 	// that generation. A lease that has run out is held until somebody ends it: while a
 	// full disk lets nobody renew or end leases, runs go on.
 	Holds(ctx context.Context, id task.ID, generation int64, tokenHash []byte) error
+	// PutHeld puts actions into the outbox while the token holds the task's lease. It fails with
+	// LeaseLost if it does not; nothing is put then.
+	PutHeld(ctx context.Context, held Held) error
 	// EndLeases makes the leases that were claimed for the processes run out, and
 	// returns the tasks, which are running still: for processes that have ended. Of
 	// those tokens none holds a task any more.

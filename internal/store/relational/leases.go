@@ -112,6 +112,64 @@ func (s *Store) Renew(ctx context.Context, id task.ID, generation int64, tokenHa
 	})
 }
 
+// PutHeld implements store.Leases.
+func (s *Store) PutHeld(ctx context.Context, held store.Held) error {
+	_, err := s.helds.do(ctx, held, func(ctx context.Context, all []store.Held) (results []result[struct{}], err error) {
+		err = s.write(ctx, func(q session) error {
+			results, err = putHeld(ctx, q, all)
+			return err
+		})
+		return orNothing(results, err)
+	})
+	return err
+}
+
+func putHeld(ctx context.Context, q session, all []store.Held) ([]result[struct{}], error) {
+	ids := make([]task.ID, len(all))
+	for i, held := range all {
+		ids[i] = held.Task
+	}
+	locked, err := lockTasks(ctx, q, ids)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]result[struct{}], len(all))
+	var actions []store.Action
+	for i, held := range all {
+		found, exists := locked[held.Task]
+		switch {
+		case !exists && len(all) > 1:
+			results[i].alone = true
+		case !exists || !found.heldWith(held.Generation, held.TokenHash):
+			results[i].err = leaseLost(held.Task, held.Generation)
+		default:
+			actions = append(actions, held.Actions...)
+		}
+	}
+	_, err = putActions(ctx, q, actions)
+	return results, err
+}
+
+// lockTasks locks tasks. Of several it leaves out those that are locked already, so that one does not
+// have to wait for all.
+func lockTasks(ctx context.Context, q session, ids []task.ID) (map[task.ID]taskRow, error) {
+	lock := q.dialect.LockRows
+	if len(ids) > 1 {
+		lock = q.dialect.SkipLocked
+	}
+	locked := make(map[task.ID]taskRow, len(ids))
+	for _, some := range chunks(ids) {
+		rows, err := list(ctx, q, scanTaskRow, `SELECT `+taskColumns+` FROM tasks WHERE id IN (`+listOf(len(some))+`) `+lock, arguments(some)...)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			locked[row.ID] = row
+		}
+	}
+	return locked, nil
+}
+
 // Holds implements store.Leases.
 func (s *Store) Holds(ctx context.Context, id task.ID, generation int64, tokenHash []byte) error {
 	return s.read(ctx, func(q session) error {

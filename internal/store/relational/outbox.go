@@ -13,21 +13,17 @@ import (
 
 // Put implements store.Outbox.
 func (s *Store) Put(ctx context.Context, action store.Action) (stored store.Action, put bool, err error) {
-	all, err := s.puts.do(ctx, action, s.putAll)
-	return all.Action, all.put, err
-}
-
-// putAll puts actions in one transaction, all of them or none.
-func (s *Store) putAll(ctx context.Context, actions []store.Action) (results []result[placed], err error) {
 	err = s.write(ctx, func(q session) error {
-		all, err := putActions(ctx, q, actions)
-		results = make([]result[placed], len(all))
-		for i, one := range all {
-			results[i].out = one
+		all, err := putActions(ctx, q, []store.Action{action})
+		if err == nil {
+			stored, put = all[0].Action, all[0].put
 		}
 		return err
 	})
-	return orNothing(results, err)
+	if err != nil {
+		return store.Action{}, false, err
+	}
+	return stored, put, nil
 }
 
 // Take implements store.Outbox.

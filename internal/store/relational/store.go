@@ -22,7 +22,7 @@ type Store struct {
 	notices notices
 	counts  counts
 	moves   together[wantedMove, task.Task]
-	puts    together[store.Action, placed]
+	helds   together[store.Held, struct{}]
 	noted   version                // with which it was opened
 	others  lifecycle.Group        // looks for what other processes write; see followOthers
 	process atomic.Pointer[string] // that holds what is taken through this store; nil if it has no name
@@ -35,6 +35,7 @@ var _ store.Store = (*Store)(nil)
 func New(dialect Dialect, writes, reads *sql.DB) *Store {
 	s := &Store{dialect: &dialect, writes: writes, reads: reads, notices: notices{self: newID()}}
 	s.moves.key = func(w wantedMove) string { return string(w.task) }
+	s.helds.key = func(h store.Held) string { return string(h.Task) }
 	return s
 }
 

@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"encoding/hex"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -13,6 +14,11 @@ type taskRow struct {
 	token string // hexadecimal; empty without a lease
 	// process is the one that the lease is of; empty without a lease, and if it is not known.
 	process string
+}
+
+// heldWith tests whether the token holds the lease of the task in the generation.
+func (t taskRow) heldWith(generation int64, tokenHash []byte) bool {
+	return t.Generation == generation && t.State == task.Running && t.token == hex.EncodeToString(tokenHash)
 }
 
 const taskColumns = `id, forge, repository, item_kind, number, type, role, title, url,

@@ -27,7 +27,11 @@ func (s *Store) makeMoves(ctx context.Context, wanted []wantedMove) (results []r
 }
 
 func makeMoves(ctx context.Context, q session, wanted []wantedMove) ([]result[task.Task], error) {
-	locked, err := lockWanted(ctx, q, wanted)
+	ids := make([]task.ID, len(wanted))
+	for i, w := range wanted {
+		ids[i] = w.task
+	}
+	locked, err := lockTasks(ctx, q, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -67,29 +71,6 @@ func makeMoves(ctx context.Context, q session, wanted []wantedMove) ([]result[ta
 	return results, insertEnds(ctx, q, ended, rows)
 }
 
-// lockWanted locks the tasks that are to be moved. It waits only for the lock of a single one.
-func lockWanted(ctx context.Context, q session, wanted []wantedMove) (map[task.ID]taskRow, error) {
-	lock := q.dialect.LockRows
-	if len(wanted) > 1 {
-		lock = q.dialect.SkipLocked
-	}
-	locked := make(map[task.ID]taskRow, len(wanted))
-	for _, some := range chunks(wanted) {
-		ids := make([]any, len(some))
-		for i, w := range some {
-			ids[i] = w.task
-		}
-		rows, err := list(ctx, q, scanTaskRow, `SELECT `+taskColumns+` FROM tasks WHERE id IN (`+listOf(len(ids))+`) `+lock, ids...)
-		if err != nil {
-			return nil, err
-		}
-		for _, row := range rows {
-			locked[row.ID] = row
-		}
-	}
-	return locked, nil
-}
-
 // haltsOfEnds reads the halts that runs which end decide by.
 func haltsOfEnds(ctx context.Context, q session, wanted []wantedMove) (map[task.ID][]store.Halt, error) {
 	var ids []any
@@ -116,7 +97,7 @@ func (w wantedMove) decide(ctx context.Context, q session, found taskRow, pendin
 	if w.end == nil {
 		return newMove(ctx, q, found, w.change)
 	}
-	if found.Generation != w.end.Generation || found.State != task.Running || found.token != hex.EncodeToString(w.end.TokenHash) {
+	if !found.heldWith(w.end.Generation, w.end.TokenHash) {
 		return move{}, leaseLost(w.task, w.end.Generation)
 	}
 	change, entries, err := w.end.Decide(found.Task, pending)

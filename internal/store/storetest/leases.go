@@ -21,6 +21,7 @@ var leaseChecks = []check{
 	{"a claim whose effects fail claims nothing", claimFails},
 	{"a lease is renewed by its token only", renew},
 	{"a lease is held until it ends", holds},
+	{"writes of a run are put while its lease is held", putHeld},
 	{"expired leases are found, longest ago first", expired},
 	{"claims and appends at once do not keep each other from anything", claimWhileAppending},
 }
@@ -208,6 +209,37 @@ func holds(t *testing.T, s store.Store) {
 	moved(t, s, x, task.Lost)
 	wantCode(t, s.Holds(t.Context(), x.ID, x.Generation, tokenHash), task.LeaseLost)
 	wantCode(t, s.Holds(t.Context(), x.ID, x.Generation+1, tokenHash), task.LeaseLost)
+}
+
+// putHeld puts writes of many runs at the same time. Of each three one holds its task, one was stopped
+// before, and one has another token.
+func putHeld(t *testing.T, s store.Store) {
+	const many = 24
+	runs, codes := make([]task.Task, many), make([]task.Code, many)
+	for i := range runs {
+		runs[i] = running(t, s)
+		if i%3 == 1 {
+			moved(t, s, runs[i], task.Withdrawn)
+		}
+	}
+	together(many, func(i int) {
+		hash := tokenHash
+		if i%3 == 2 {
+			hash = []byte("other")
+		}
+		codes[i] = task.CodeOf(s.PutHeld(t.Context(), store.Held{
+			Task: runs[i].ID, Generation: runs[i].Generation, TokenHash: hash, Actions: []store.Action{actionOf(runs[i], "label"), actionOf(runs[i], "comment")},
+		}))
+	})
+	for i, x := range runs {
+		want := [2]any{task.LeaseLost, 0}
+		if i%3 == 0 {
+			want = [2]any{task.Code(""), 2}
+		}
+		equal(t, [2]any{codes[i], len(got[[]store.Action](t)(s.PendingActions(t.Context(), x.Key)))}, want)
+	}
+	err := s.PutHeld(t.Context(), store.Held{Task: "nothing", Generation: 1, TokenHash: tokenHash})
+	wantCode(t, err, task.LeaseLost)
 }
 
 func expired(t *testing.T, s store.Store) {
