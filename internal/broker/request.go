@@ -66,13 +66,15 @@ func (h *HandOut) show(ctx context.Context, given assignment.Assignment) error {
 	defer cancel()
 	t, before := given.Task, given.Task
 	before.State = task.Queued
-	err := h.options.Leases.PutHeld(ctx, store.Held{
-		Task: t.ID, Generation: t.Generation, TokenHash: h.options.Hash(given.Token), Actions: h.options.Labels.Effects(before, t),
-	})
-	if err == nil {
-		h.options.OutboxChanged()
+	held := store.Held{Task: t.ID, Generation: t.Generation, TokenHash: h.options.Hash(given.Token), Actions: h.options.Labels.Effects(before, t)}
+	if len(held.Actions) == 0 {
+		return h.options.Leases.Holds(ctx, held.Task, held.Generation, held.TokenHash)
 	}
-	return err
+	if err := h.options.Leases.PutHeld(ctx, held); err != nil {
+		return err
+	}
+	h.options.OutboxChanged()
+	return nil
 }
 
 // unprepared puts a task back into the queue that could not be prepared, or lets it fail if
@@ -216,12 +218,12 @@ func (h *HandOut) prepare(ctx context.Context, given assignment.Assignment) (ass
 		return assignment.Assignment{}, err
 	}
 	until := h.options.Now().Add(h.options.Lease)
-	renewing, done := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
-	defer done()
 	if held := given.Task.Lease.ExpiresAt; until.Sub(held) < h.options.Lease/nearlyWhole {
 		made.Task.Lease.ExpiresAt = held
 		return made, nil
 	}
+	renewing, done := context.WithTimeout(context.WithoutCancel(ctx), longestTidying)
+	defer done()
 	if err := h.renew(renewing, given, until); err != nil {
 		return assignment.Assignment{}, err
 	}

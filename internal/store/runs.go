@@ -25,7 +25,8 @@ type RunEnd struct {
 	// pending, while nobody else can change either, and which entries of the server go
 	// into the journal with the end. Task and generation of the change that it returns
 	// are of no account. Its error refuses the end. It may be asked again when the
-	// transaction has to be repeated, and must do nothing but decide.
+	// transaction has to be repeated, and must do nothing but decide. The change names no halt,
+	// and the store numbers the entries.
 	Decide func(t task.Task, pending []Halt) (Change, []task.Event, error)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/broker/assignment"
 	"github.com/toryo-dev/toryo/internal/leader"
 	"github.com/toryo-dev/toryo/internal/lifecycle"
+	"github.com/toryo-dev/toryo/internal/outbox"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/store/postgres"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -80,10 +81,12 @@ func measureHandOut(ctx context.Context, _ string) ([]row, error) {
 	}, nil
 }
 
+var benchLabels outbox.Labels = func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }
+
 func benchHandOut(database store.Store) *broker.HandOut {
 	return broker.NewHandOut(broker.HandOutOptions{
 		Leases: database, Tasks: database, Notices: database, Outbox: database, Lease: time.Minute, Renew: 15 * time.Second, MaxAttempts: 1000,
-		Labels: func(task.Forge) task.LabelNames { return task.DefaultLabelNames() },
+		Labels: benchLabels,
 		Token:  access.NewLeaseToken, Hash: access.Hash, Now: time.Now,
 		Prepare: func(_ context.Context, given assignment.Assignment) (assignment.Assignment, error) {
 			return given, nil
@@ -113,9 +116,8 @@ func (d durations) String() string {
 func resumeTimes(ctx context.Context, database store.Store) (durations, error) {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	labels := func(task.Forge) task.LabelNames { return task.DefaultLabelNames() }
 	hands := broker.NewHandOut(broker.HandOutOptions{
-		Leases: database, Tasks: database, Notices: database, Outbox: database, Lease: shortLease, Renew: shortLease / 3, MaxAttempts: 1000, Labels: labels,
+		Leases: database, Tasks: database, Notices: database, Outbox: database, Lease: shortLease, Renew: shortLease / 3, MaxAttempts: 1000, Labels: benchLabels,
 		Token: access.NewLeaseToken, Hash: access.Hash, Now: time.Now,
 		Prepare: func(_ context.Context, given assignment.Assignment) (assignment.Assignment, error) {
 			return given, nil
@@ -124,7 +126,7 @@ func resumeTimes(ctx context.Context, database store.Store) (durations, error) {
 	hands.Start(ctx)
 	defer hands.Stop()
 	expiry := &broker.Expiry{
-		Leases: database, Tasks: database, MaxAttempts: 1000, Labels: labels, Now: time.Now, OutboxChanged: func() {}, Log: slog.New(slog.DiscardHandler),
+		Leases: database, Tasks: database, MaxAttempts: 1000, Labels: benchLabels, Now: time.Now, OutboxChanged: func() {}, Log: slog.New(slog.DiscardHandler),
 	}
 	background := &leader.Election{
 		Elections: database, Server: fmt.Sprintf("bench %d resume", time.Now().UnixNano()), Log: slog.New(slog.DiscardHandler),
@@ -207,8 +209,11 @@ func takeAndEnd(ctx context.Context, server *broker.HandOut, database store.Stor
 	if err != nil || !found {
 		return false, err
 	}
-	_, err = database.Move(ctx, store.Change{
-		Task: given.Task.ID, Generation: given.Task.Generation, Trigger: task.Finished, Reason: task.ReasonCompleted,
+	_, err = database.EndRun(ctx, store.RunEnd{
+		Task: given.Task.ID, Generation: given.Task.Generation, TokenHash: access.Hash(given.Token), Outcome: string(task.OutcomeDone),
+		Decide: func(task.Task, []store.Halt) (store.Change, []task.Event, error) {
+			return store.Change{Trigger: task.Finished, Reason: task.ReasonCompleted, Effects: benchLabels.Effects}, nil, nil
+		},
 	})
 	return err == nil, err
 }

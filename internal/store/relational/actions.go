@@ -62,8 +62,7 @@ type place struct {
 
 type overwritten struct{ item, name string }
 
-// putActions stores actions, in order, in a number of statements that does not
-// depend on how many there are.
+// putActions stores actions, in order, in few statements, however many there are.
 func putActions(ctx context.Context, q session, actions []store.Action) ([]placed, error) {
 	if len(actions) == 0 {
 		return nil, nil
@@ -314,9 +313,25 @@ func insertActions(ctx context.Context, q session, all []placed, fresh []int) er
 // refuseOlder ends the writes of runs that are over and that no sender has.
 // What a sender has is its own affair: it ends when the sender says how it went,
 // or is refused when it would be taken again.
-func refuseOlder(ctx context.Context, q session, id task.ID, generation int64) error {
-	_, err := q.exec(ctx, `UPDATE actions SET status = 'refused', reason = ?
-		WHERE task = ? AND generation < ? AND lasting = 0 AND status = 'pending' AND held_until = ?`,
-		task.ReasonStaleGeneration, id, generation, never)
-	return err
+func refuseOlder(ctx context.Context, q session, moves []move) error {
+	var begun []move
+	for _, m := range moves {
+		if m.begins() {
+			begun = append(begun, m)
+		}
+	}
+	for _, some := range chunks(begun) {
+		args := make([]any, 0, 2*len(some)+2)
+		for _, m := range some {
+			args = append(args, m.after.ID, m.after.Generation)
+		}
+		_, err := q.exec(ctx, `WITH begun (task, generation) AS (VALUES `+rowsOf(len(some), `(CAST(? AS TEXT), CAST(? AS BIGINT))`)+`)
+			UPDATE actions SET status = 'refused', reason = ? FROM begun
+			WHERE actions.task = begun.task AND actions.generation < begun.generation AND lasting = 0 AND status = 'pending' AND held_until = ?`,
+			append(args, task.ReasonStaleGeneration, never)...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -114,9 +114,9 @@ func (s *Store) Renew(ctx context.Context, id task.ID, generation int64, tokenHa
 
 // PutHeld implements store.Leases.
 func (s *Store) PutHeld(ctx context.Context, held store.Held) error {
-	_, err := s.helds.do(ctx, held, func(ctx context.Context, all []store.Held) (results []result[struct{}], err error) {
+	_, err := s.helds.do(ctx, held, func(ctx context.Context, all []store.Held, patient bool) (results []result[struct{}], err error) {
 		err = s.write(ctx, func(q session) error {
-			results, err = putHeld(ctx, q, all)
+			results, err = putHeld(ctx, q, all, patient)
 			return err
 		})
 		return orNothing(results, err)
@@ -124,12 +124,12 @@ func (s *Store) PutHeld(ctx context.Context, held store.Held) error {
 	return err
 }
 
-func putHeld(ctx context.Context, q session, all []store.Held) ([]result[struct{}], error) {
+func putHeld(ctx context.Context, q session, all []store.Held, patient bool) ([]result[struct{}], error) {
 	ids := make([]task.ID, len(all))
 	for i, held := range all {
 		ids[i] = held.Task
 	}
-	locked, err := lockTasks(ctx, q, ids)
+	locked, err := lockTasks(ctx, q, ids, patient)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func putHeld(ctx context.Context, q session, all []store.Held) ([]result[struct{
 	for i, held := range all {
 		found, exists := locked[held.Task]
 		switch {
-		case !exists && len(all) > 1:
+		case !exists && !patient:
 			results[i].alone = true
 		case !exists || !found.heldWith(held.Generation, held.TokenHash):
 			results[i].err = leaseLost(held.Task, held.Generation)
@@ -150,12 +150,11 @@ func putHeld(ctx context.Context, q session, all []store.Held) ([]result[struct{
 	return results, err
 }
 
-// lockTasks locks tasks. Of several it leaves out those that are locked already, so that one does not
-// have to wait for all.
-func lockTasks(ctx context.Context, q session, ids []task.ID) (map[task.ID]taskRow, error) {
-	lock := q.dialect.LockRows
-	if len(ids) > 1 {
-		lock = q.dialect.SkipLocked
+// lockTasks locks tasks. Unless it is patient it leaves out those that are locked already.
+func lockTasks(ctx context.Context, q session, ids []task.ID, patient bool) (map[task.ID]taskRow, error) {
+	lock := q.dialect.SkipLocked
+	if patient {
+		lock = q.dialect.LockRows
 	}
 	locked := make(map[task.ID]taskRow, len(ids))
 	for _, some := range chunks(ids) {

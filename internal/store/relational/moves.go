@@ -32,20 +32,22 @@ func (m *move) make(reason task.Reason, at time.Time) error {
 	return nil
 }
 
-// begin sees to it that a generation that begins is above all that were handed out before the
-// database was restored from a backup. A new task has an id that nobody had before.
-func (m *move) begin(ctx context.Context, q session) error {
-	if m.before.Generation == 0 || m.before.Generation == m.after.Generation {
-		return nil
+// begin sees to it that a generation that begins is at least the floor, which is above all that were
+// handed out before the database was restored from a backup. A new task has an id that nobody had before.
+func (m *move) begin(floor int64) {
+	if m.begins() {
+		m.after.Generation = max(m.after.Generation, floor)
 	}
-	floor, err := floorOf(ctx, q)
-	m.after.Generation = max(m.after.Generation, floor)
-	return err
+}
+
+// begins tests whether a generation begins that is not the first one.
+func (m *move) begins() bool {
+	return m.before.Generation != 0 && m.before.Generation != m.after.Generation
 }
 
 // record writes down what goes with moves whose tasks are stored: their events,
 // the forge writes that they cause, and the end of the writes of runs that they
-// ended. The number of statements does not depend on the number of moves. Last comes what is
+// ended. There are few statements, whatever the number of moves. Last comes what is
 // counted of them.
 func record(ctx context.Context, q session, moves []move) error {
 	for _, m := range moves {
@@ -70,13 +72,8 @@ func record(ctx context.Context, q session, moves []move) error {
 	if err := endHalts(ctx, q, moves); err != nil {
 		return err
 	}
-	for _, m := range moves {
-		if m.before.Generation == 0 || m.before.Generation == m.after.Generation {
-			continue
-		}
-		if err := refuseOlder(ctx, q, m.after.ID, m.after.Generation); err != nil {
-			return err
-		}
+	if err := refuseOlder(ctx, q, moves); err != nil {
+		return err
 	}
 	return countMoves(ctx, q, moves)
 }

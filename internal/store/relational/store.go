@@ -21,8 +21,8 @@ type Store struct {
 	reads   *sql.DB
 	notices notices
 	counts  counts
-	moves   together[wantedMove, task.Task]
-	helds   together[store.Held, struct{}]
+	moves   *together[wantedMove, task.Task]
+	helds   *together[store.Held, struct{}]
 	noted   version                // with which it was opened
 	others  lifecycle.Group        // looks for what other processes write; see followOthers
 	process atomic.Pointer[string] // that holds what is taken through this store; nil if it has no name
@@ -33,10 +33,11 @@ var _ store.Store = (*Store)(nil)
 // New makes a store on a database that has been migrated. Writes and reads go
 // through the given pools, which may be the same. The store owns them.
 func New(dialect Dialect, writes, reads *sql.DB) *Store {
-	s := &Store{dialect: &dialect, writes: writes, reads: reads, notices: notices{self: newID()}}
-	s.moves.key = func(w wantedMove) string { return string(w.task) }
-	s.helds.key = func(h store.Held) string { return string(h.Task) }
-	return s
+	return &Store{
+		dialect: &dialect, writes: writes, reads: reads, notices: notices{self: newID()},
+		moves: newTogether[wantedMove, task.Task](func(w wantedMove) string { return string(w.task) }),
+		helds: newTogether[store.Held, struct{}](func(h store.Held) string { return string(h.Task) }),
+	}
 }
 
 // Ping reports whether the database answers.

@@ -70,9 +70,11 @@ func assign(ctx context.Context, q session, want store.NewTask, effects store.Ef
 	if err := m.make(want.Reason, at); err != nil {
 		return task.Task{}, false, err
 	}
-	if err := m.begin(ctx, q); err != nil {
+	floor, err := floorOf(ctx, q)
+	if err != nil {
 		return task.Task{}, false, err
 	}
+	m.begin(floor)
 	m.after.FirstGeneration = m.after.Generation
 	if !exists {
 		if err := insertTask(ctx, q, m.after); err != nil {
@@ -105,13 +107,20 @@ func (s *Store) moveAlone(ctx context.Context, change store.Change) (t task.Task
 		if err != nil {
 			return err
 		}
-		m, err := newMove(ctx, q, found, change)
-		if err != nil {
+		if err := checkChange(found, change); err != nil {
 			return err
 		}
 		after, done, err := overtaken(ctx, q, found, change)
 		if err != nil || done {
 			t = after
+			return err
+		}
+		floor, err := floorOf(ctx, q)
+		if err != nil {
+			return err
+		}
+		m, err := newMove(found, change, floor)
+		if err != nil {
 			return err
 		}
 		t = m.after.Task
@@ -123,24 +132,27 @@ func (s *Store) moveAlone(ctx context.Context, change store.Change) (t task.Task
 	return orNothing(t, err)
 }
 
-// newMove is what a change makes of a task whose row is locked. Nothing is stored yet.
-func newMove(ctx context.Context, q session, found taskRow, change store.Change) (move, error) {
+// checkChange tests whether a change is still meant for a task as it is.
+func checkChange(found taskRow, change store.Change) error {
 	if change.Generation != 0 && change.Generation != found.Generation {
-		return move{}, staleError(found.ID, change.Generation, found.Generation)
+		return staleError(found.ID, change.Generation, found.Generation)
 	}
 	if !change.LeaseOver.IsZero() && found.Lease.Held(change.LeaseOver) {
-		return move{}, task.Errorf(task.Conflict, "the lease on task %s was renewed", found.ID)
+		return task.Errorf(task.Conflict, "the lease on task %s was renewed", found.ID)
 	}
 	if change.Was != "" && found.Reason != change.Was {
-		return move{}, task.Errorf(task.Conflict, "task %s is %s for another reason by now", found.ID, found.State)
+		return task.Errorf(task.Conflict, "task %s is %s for another reason by now", found.ID, found.State)
 	}
+	return nil
+}
+
+// newMove is what a change makes of a task whose row is locked. Nothing is stored yet.
+func newMove(found taskRow, change store.Change, floor int64) (move, error) {
 	m := move{before: found.Task, after: found, trigger: change.Trigger, effects: change.Effects}
 	if err := m.make(change.Reason, now()); err != nil {
 		return move{}, err
 	}
-	if err := m.begin(ctx, q); err != nil {
-		return move{}, err
-	}
+	m.begin(floor)
 	m.after.Detail, m.after.Hint = kept(change.Detail), kept(change.Hint)
 	if change.Trigger == task.Assigned { // for the cause that it had
 		m.after.AssignedAt, m.after.FirstGeneration, m.after.Released = m.after.UpdatedAt, m.after.Generation, false

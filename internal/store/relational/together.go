@@ -12,25 +12,28 @@ import (
 const (
 	// mostTogether bounds how many calls one transaction does, and longestTogether how long that
 	// may take: it does not end with the context of one of the callers.
-	mostTogether    = batch
-	longestTogether = 30 * time.Second
+	mostTogether    = 64
+	longestTogether = 5 * time.Second
 )
 
 // together gathers calls that come while another one is in the database, so that one transaction
 // does the work of all of them. Each commit waits for the disk, and on PostgreSQL those that send
 // notices or add to the same sums wait for each other. A call that comes alone is not delayed.
 type together[In, Out any] struct {
-	// key, if it is not nil, keeps calls with the same key out of the same transaction.
-	key func(In) string
+	key     func(In) string // calls with the same key are not done together
+	leading chan struct{}   // has room for the one who does what waits
 
 	mu      sync.Mutex
-	busy    bool
 	waiting []*call[In, Out]
 }
 
-// transaction does one call or several and returns a result for each, or fails as a whole. Only
-// among several may it say that one has to be done alone.
-type transaction[In, Out any] func(ctx context.Context, all []In) ([]result[Out], error)
+func newTogether[In, Out any](key func(In) string) *together[In, Out] {
+	return &together[In, Out]{key: key, leading: make(chan struct{}, 1)}
+}
+
+// transaction does calls and returns a result for each, or fails as a whole. Unless it is patient it
+// waits for nothing that others have locked: such a call has to be done alone.
+type transaction[In, Out any] func(ctx context.Context, all []In, patient bool) ([]result[Out], error)
 
 // result is what became of a call.
 type result[Out any] struct {
@@ -39,59 +42,43 @@ type result[Out any] struct {
 	alone bool // nothing was done: the call has to be done in a transaction of its own
 }
 
-// call is one that waits.
+// call is one that waits until it is done.
 type call[In, Out any] struct {
 	result[Out]
 
 	in   In
-	lead chan []*call[In, Out] // gets the calls that this one has to do, itself first; has room for one
-	done chan struct{}         // closed when the result is there
+	done chan struct{} // closed when the result is there
 }
 
-// do does a call. If several fail together, each is done alone, so that none fails because of
-// another one.
-func (t *together[In, Out]) do(ctx context.Context, in In, run transaction[In, Out]) (Out, error) {
-	c := &call[In, Out]{in: in, lead: make(chan []*call[In, Out], 1), done: make(chan struct{})}
-	t.enter(c)
-	select {
-	case <-c.done:
-	case all := <-c.lead:
-		t.run(ctx, all, run)
-	case <-ctx.Done():
-		if t.leave(c) {
-			var none Out
-			return none, task.Wrap(task.Interrupted, ctx.Err(), "the call to the database was broken off")
-		}
-		select { // another one does it, or waits for this one
-		case <-c.done:
-		case all := <-c.lead:
-			t.run(ctx, all, run)
-		}
-	}
-	if c.alone {
-		c.result = single(ctx, in, run)
-	}
-	return c.out, c.err
-}
-
-func single[In, Out any](ctx context.Context, in In, run transaction[In, Out]) result[Out] {
-	results, err := run(ctx, []In{in})
-	if err != nil {
-		return result[Out]{err: err}
-	}
-	return results[0]
-}
-
-// enter lets the call wait, or lead if no other does.
-func (t *together[In, Out]) enter(c *call[In, Out]) {
+// do does a call, together with others that wait. If they cannot be done together, each is done
+// alone, so that none fails because of another one.
+func (t *together[In, Out]) do(ctx context.Context, in In, run transaction[In, Out]) (none Out, err error) {
+	c := &call[In, Out]{in: in, done: make(chan struct{})}
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.busy {
-		t.waiting = append(t.waiting, c)
-		return
+	t.waiting = append(t.waiting, c)
+	t.mu.Unlock()
+	for isDone := false; !isDone; {
+		select {
+		case <-c.done:
+			isDone = true
+		case t.leading <- struct{}{}:
+			t.lead(ctx, run)
+		case <-ctx.Done():
+			if t.leave(c) {
+				return none, task.Wrap(task.Interrupted, ctx.Err(), "the call to the database was broken off")
+			}
+			<-c.done // another one does it
+			isDone = true
+		}
 	}
-	t.busy = true
-	c.lead <- []*call[In, Out]{c}
+	if !c.alone {
+		return c.out, c.err
+	}
+	results, err := run(ctx, []In{in}, true)
+	if err != nil {
+		return none, err
+	}
+	return results[0].out, results[0].err
 }
 
 // leave lets a call wait no longer, and reports whether it did.
@@ -103,53 +90,50 @@ func (t *together[In, Out]) leave(c *call[In, Out]) bool {
 	return len(t.waiting) < before
 }
 
-// run does calls, and leaves those that came meanwhile to one of them.
-func (t *together[In, Out]) run(ctx context.Context, all []*call[In, Out], run transaction[In, Out]) {
-	defer t.next()
-	defer func() {
-		for _, c := range all {
-			close(c.done)
-		}
-	}()
-	if len(all) == 1 {
-		all[0].result = single(ctx, all[0].in, run)
-		return
+// lead does what waits, and lets another one lead.
+func (t *together[In, Out]) lead(ctx context.Context, run transaction[In, Out]) {
+	defer func() { <-t.leading }()
+	all := t.take()
+	if len(all) == 0 {
+		return // others have led meanwhile
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestTogether)
-	defer cancel()
 	ins := make([]In, len(all))
 	for i, c := range all {
 		ins[i], c.alone = c.in, true
 	}
-	results, err := run(ctx, ins)
-	if err != nil {
-		return // each finds out alone what is wrong
-	}
+	defer func() {
+		_ = recover() // alone, the call that panics does so where it was called
+		for _, c := range all {
+			close(c.done)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestTogether)
+	defer cancel()
+	results, err := run(ctx, ins, false)
 	for i, c := range all {
-		c.result = results[i]
+		switch code := task.CodeOf(err); {
+		case err == nil:
+			c.result = results[i]
+		case code == task.DatabaseDown || code == task.Interrupted:
+			// It may have been done: a connection that is lost during a commit leaves that open.
+			c.result = result[Out]{err: err}
+		}
 	}
 }
 
-// next makes the first call that waits do all that can be done together.
-func (t *together[In, Out]) next() {
+// take takes the calls that can be done together.
+func (t *together[In, Out]) take() (all []*call[In, Out]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var all, later []*call[In, Out]
 	taken := map[string]bool{}
-	for _, c := range t.waiting {
-		key := ""
-		if t.key != nil {
-			key = t.key(c.in)
+	t.waiting = slices.DeleteFunc(t.waiting, func(c *call[In, Out]) bool {
+		key := t.key(c.in)
+		fits := len(all) < mostTogether && !taken[key]
+		if fits {
+			taken[key] = true
+			all = append(all, c)
 		}
-		if len(all) == mostTogether || key != "" && taken[key] {
-			later = append(later, c)
-			continue
-		}
-		taken[key] = true
-		all = append(all, c)
-	}
-	t.waiting, t.busy = later, len(all) > 0
-	if t.busy {
-		all[0].lead <- all
-	}
+		return fits
+	})
+	return all
 }

@@ -17,25 +17,30 @@ type wantedMove struct {
 }
 
 // makeMoves moves tasks, each of them once, in one transaction. What is wrong with one move is its own
-// result. Among several, one whose task is locked has to be made alone, so that the others do not wait.
-func (s *Store) makeMoves(ctx context.Context, wanted []wantedMove) (results []result[task.Task], err error) {
+// result. Unless it is patient, one whose task is locked has to be made alone, so that the others do not
+// wait.
+func (s *Store) makeMoves(ctx context.Context, wanted []wantedMove, patient bool) (results []result[task.Task], err error) {
 	err = s.write(ctx, func(q session) error {
-		results, err = makeMoves(ctx, q, wanted)
+		results, err = makeMoves(ctx, q, wanted, patient)
 		return err
 	})
 	return orNothing(results, err)
 }
 
-func makeMoves(ctx context.Context, q session, wanted []wantedMove) ([]result[task.Task], error) {
+func makeMoves(ctx context.Context, q session, wanted []wantedMove, patient bool) ([]result[task.Task], error) {
 	ids := make([]task.ID, len(wanted))
 	for i, w := range wanted {
 		ids[i] = w.task
 	}
-	locked, err := lockTasks(ctx, q, ids)
+	locked, err := lockTasks(ctx, q, ids, patient)
 	if err != nil {
 		return nil, err
 	}
 	halts, err := haltsOfEnds(ctx, q, wanted)
+	if err != nil {
+		return nil, err
+	}
+	floor, err := floorOf(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -46,10 +51,10 @@ func makeMoves(ctx context.Context, q session, wanted []wantedMove) ([]result[ta
 	for i, w := range wanted {
 		found, exists := locked[w.task]
 		if !exists {
-			results[i] = result[task.Task]{err: noTask(w.task), alone: len(wanted) > 1}
+			results[i] = result[task.Task]{err: noTask(w.task), alone: !patient}
 			continue
 		}
-		m, err := w.decide(ctx, q, found, halts[w.task])
+		m, err := w.decide(found, halts[w.task], floor)
 		if err != nil && !hasCode(err) {
 			return nil, err
 		}
@@ -93,9 +98,12 @@ func haltsOfEnds(ctx context.Context, q session, wanted []wantedMove) (map[task.
 }
 
 // decide makes the move of a task whose row is locked. Nothing is stored yet.
-func (w wantedMove) decide(ctx context.Context, q session, found taskRow, pending []store.Halt) (move, error) {
+func (w wantedMove) decide(found taskRow, pending []store.Halt, floor int64) (move, error) {
 	if w.end == nil {
-		return newMove(ctx, q, found, w.change)
+		if err := checkChange(found, w.change); err != nil {
+			return move{}, err
+		}
+		return newMove(found, w.change, floor)
 	}
 	if !found.heldWith(w.end.Generation, w.end.TokenHash) {
 		return move{}, leaseLost(w.task, w.end.Generation)
@@ -109,8 +117,10 @@ func (w wantedMove) decide(ctx context.Context, q session, found taskRow, pendin
 			return move{}, err
 		}
 	}
-	change.Generation = w.end.Generation
-	m, err := newMove(ctx, q, found, change)
+	if decidedByHalts(change) {
+		return move{}, task.Errorf(task.Invalid, "the end of a run has been given the halts, and names none")
+	}
+	m, err := newMove(found, change, floor)
 	m.entries = entries
 	return m, err
 }

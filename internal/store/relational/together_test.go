@@ -1,8 +1,10 @@
 package relational
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -13,19 +15,36 @@ import (
 
 // togetherTest calls together, and keeps what its transactions were called for.
 type togetherTest struct {
-	together[int, int]
+	*together[int, int]
 
 	mu    sync.Mutex
-	calls [][]int
+	calls []string
 	gate  chan struct{} // holds the first transaction up
 }
 
-func newTogetherTest() *togetherTest { return &togetherTest{gate: make(chan struct{})} }
+func newTogetherTest(key func(int) string) *togetherTest {
+	if key == nil {
+		key = func(n int) string { return fmt.Sprint(n) }
+	}
+	return &togetherTest{together: newTogether[int, int](key), gate: make(chan struct{})}
+}
 
-// double doubles numbers. With -1 among others it fails, and -2 has to be done alone.
-func (x *togetherTest) double(ctx context.Context, all []int) ([]result[int], error) {
+// What special numbers do in a transaction that is not their own.
+const (
+	fails  = -1
+	locked = -2
+	lost   = -3
+	panics = -4
+)
+
+// double doubles numbers.
+func (x *togetherTest) double(ctx context.Context, all []int, patient bool) ([]result[int], error) {
 	x.mu.Lock()
-	x.calls = append(x.calls, slices.Sorted(slices.Values(all)))
+	name := fmt.Sprint(slices.Sorted(slices.Values(all)))
+	if patient {
+		name += " alone"
+	}
+	x.calls = append(x.calls, name)
 	first := len(x.calls) == 1
 	x.mu.Unlock()
 	if first {
@@ -37,9 +56,13 @@ func (x *togetherTest) double(ctx context.Context, all []int) ([]result[int], er
 	results := make([]result[int], len(all))
 	for i, n := range all {
 		switch {
-		case n == -1:
+		case n == fails:
 			return nil, errors.New("minus one")
-		case n == -2 && len(all) > 1:
+		case n == lost:
+			return nil, task.Errorf(task.DatabaseDown, "the connection is lost")
+		case n == panics && !patient:
+			panic("minus four")
+		case n == locked && !patient:
 			results[i].alone = true
 		default:
 			results[i].out = 2 * n
@@ -56,21 +79,16 @@ func (x *togetherTest) at(t *testing.T, contexts map[int]context.Context, number
 	var all sync.WaitGroup
 	call := func(n int) {
 		all.Go(func() {
-			ctx := t.Context()
-			if given := contexts[n]; given != nil {
-				ctx = given
-			}
-			out, err := x.do(ctx, n, x.double)
+			out, err := x.do(cmp.Or(contexts[n], t.Context()), n, x.double)
 			mu.Lock()
 			defer mu.Unlock()
 			outs[n], errs[n] = out, err
 		})
+		synctest.Wait()
 	}
 	call(100)
-	synctest.Wait()
 	for _, n := range numbers {
 		call(n)
-		synctest.Wait()
 	}
 	close(x.gate)
 	all.Wait()
@@ -87,35 +105,36 @@ func TestTogether(t *testing.T) {
 		name    string
 		key     func(int) string
 		numbers []int
-		calls   [][]int
+		calls   []string // after the first one
 		wrong   []int
 	}{
-		{"alone", nil, nil, [][]int{{100}}, nil},
-		{"what waits is done together", nil, []int{1, 2, 3}, [][]int{{100}, {1, 2, 3}}, nil},
-		{"one that fails does not make others fail", nil, []int{1, -1, 3}, [][]int{{100}, {-1, 1, 3}, {-1}, {1}, {3}}, []int{-1}},
-		{"one has to be done alone", nil, []int{1, -2, 3}, [][]int{{100}, {-2, 1, 3}, {-2}}, nil},
-		{"the same key", func(n int) string { return []string{"even", "odd"}[n%2] }, []int{1, 2, 3, 4, 5}, [][]int{{100}, {1, 2}, {3, 4}, {5}}, nil},
-		{"no more than can be", nil, many, [][]int{{100}, many[:mostTogether], many[mostTogether:]}, nil},
+		{"one call", nil, nil, nil, nil},
+		{"what waits is done together", nil, []int{1, 2, 3}, []string{"[1 2 3]"}, nil},
+		{"one that fails does not make others fail", nil, []int{1, fails, 3}, []string{"[-1 1 3]", "[-1] alone", "[1] alone", "[3] alone"}, []int{fails}},
+		{"one that panics does not make others panic", nil, []int{1, panics}, []string{"[-4 1]", "[-4] alone", "[1] alone"}, nil},
+		{"one is locked", nil, []int{1, locked, 3}, []string{"[-2 1 3]", "[-2] alone"}, nil},
+		{"only one, and it is locked", nil, []int{locked}, []string{"[-2]", "[-2] alone"}, nil},
+		{"what may have been done is not done again", nil, []int{1, lost}, []string{"[-3 1]"}, []int{1, lost}},
+		{"the same key", func(n int) string { return []string{"even", "odd"}[n%2] }, []int{1, 2, 3, 4, 5}, []string{"[1 2]", "[3 4]", "[5]"}, nil},
+		{"no more than can be", nil, many, []string{fmt.Sprint(many[:mostTogether]), fmt.Sprint(many[mostTogether:])}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				x := newTogetherTest()
-				x.key = c.key
+				x := newTogetherTest(c.key)
 				outs, errs := x.at(t, nil, c.numbers...)
 				for n, err := range errs {
 					if (err != nil) != slices.Contains(c.wrong, n) || err == nil && outs[n] != 2*n {
 						t.Errorf("%d: %d, %v", n, outs[n], err)
 					}
 				}
-				alone := x.calls[min(2, len(x.calls)):]
-				if len(c.wrong) > 0 {
-					slices.SortFunc(alone, slices.Compare[[]int]) // they go on at the same time
+				if c.wrong != nil || len(x.calls) > 2 && c.key == nil && len(c.numbers) < mostTogether {
+					slices.Sort(x.calls[2:]) // these go on at the same time
 				}
-				if !slices.EqualFunc(x.calls, c.calls, slices.Equal[[]int]) {
-					t.Errorf("transactions for %v, want %v", x.calls, c.calls)
+				if !slices.Equal(x.calls[1:], c.calls) {
+					t.Errorf("transactions for %q, want %q", x.calls[1:], c.calls)
 				}
-				if x.busy || len(x.waiting) > 0 {
+				if len(x.leading) > 0 || len(x.waiting) > 0 {
 					t.Error("somebody is left")
 				}
 			})
@@ -123,32 +142,38 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestCallersThatLeave: who waits can leave. Who has the calls of others to do, does them.
+// TestCallersThatLeave: who waits can leave, and others are done without it.
 func TestCallersThatLeave(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		x := newTogetherTest()
+		x := newTogetherTest(nil)
 		ended, end := context.WithCancel(t.Context())
 		end()
 		outs, errs := x.at(t, map[int]context.Context{1: ended}, 1, 2, 3)
 		if task.CodeOf(errs[1]) != task.Interrupted || errs[2] != nil || errs[3] != nil || outs[3] != 6 {
 			t.Errorf("%v, %v", outs, errs)
 		}
-		if want := [][]int{{100}, {2, 3}}; !slices.EqualFunc(x.calls, want, slices.Equal[[]int]) {
-			t.Errorf("transactions for %v, want %v", x.calls, want)
+		if want := []string{"[100]", "[2 3]"}; !slices.Equal(x.calls, want) {
+			t.Errorf("transactions for %q, want %q", x.calls, want)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) {
-		x := newTogetherTest()
-		leads, end := context.WithCancel(t.Context())
-		leader := &call[int, int]{in: 1, lead: make(chan []*call[int, int], 1), done: make(chan struct{})}
-		other := &call[int, int]{in: 2, done: make(chan struct{})}
-		close(x.gate)
-		end()
-		x.run(leads, []*call[int, int]{leader, other}, x.double)
+}
+
+// TestWhoLeadsAndLeaves: a call that does others, and whose context ends, does them all the same.
+func TestWhoLeadsAndLeaves(t *testing.T) {
+	t.Parallel()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	x := newTogetherTest(nil)
+	close(x.gate)
+	others := []*call[int, int]{{in: 1, done: make(chan struct{})}, {in: 2, done: make(chan struct{})}}
+	x.waiting = slices.Clone(others)
+	x.leading <- struct{}{}
+	x.lead(ended, x.double)
+	for _, other := range others {
 		<-other.done
-		if other.alone || other.err != nil || other.out != 4 {
-			t.Errorf("the other call: %+v", other.result)
+		if other.alone || other.err != nil || other.out != 2*other.in {
+			t.Errorf("%d: %+v", other.in, other.result)
 		}
-	})
+	}
 }

@@ -19,6 +19,7 @@ var runChecks = []check{
 	{"an end that is refused leaves nothing behind", endRefused},
 	{"of many ends of one run one counts", endTogether},
 	{"many runs that end at the same time end as they would alone", endMany},
+	{"many runs that are handed back at the same time begin a generation each", returnMany},
 	{"the writes of a run are found by kind", runActions},
 	{"the last entry of a kind is found", lastEvent},
 	{"a task that is assigned again by a move begins anew", beginAnew},
@@ -188,6 +189,36 @@ func endMany(t *testing.T, s store.Store) {
 		}
 	}
 	equal(t, runsOf(statistics(t, s, today())), map[store.RunResult]int64{store.RunDone: many / 4})
+}
+
+// returnMany hands runs back at the same time, each with three entries: more than one statement takes.
+func returnMany(t *testing.T, s store.Store) {
+	const many = 100
+	runs := make([]task.Task, many)
+	for i := range runs {
+		runs[i] = running(t, s)
+		put(t, s, actionOf(runs[i], "progress"))
+	}
+	together(many, func(i int) {
+		end := endOf(runs[i], "returned", task.Returned)
+		end.Decide = func(x task.Task, _ []store.Halt) (store.Change, []task.Event, error) {
+			note := task.Event{Task: x.ID, Generation: x.Generation, Source: task.FromServer, Kind: task.NoteTaken, Data: json.RawMessage(`{}`)}
+			return store.Change{Trigger: task.Returned, Reason: task.ReasonRunFailed}, []task.Event{note, note, note}, nil
+		}
+		if _, err := s.EndRun(t.Context(), end); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, x := range runs {
+		after := got[task.Task](t)(s.Task(t.Context(), x.ID))
+		equal(t, [2]any{after.State, after.Generation}, [2]any{task.Queued, x.Generation + 1})
+		equal(t, len(got[[]store.Action](t)(s.PendingActions(t.Context(), x.Key))), 0) // of a run that is over
+		var numbers [][3]int64
+		for _, e := range got[[]task.Event](t)(s.EventsAfter(t.Context(), x.ID, 0, 0)) {
+			numbers = append(numbers, [3]int64{e.Generation, e.Sequence, e.Position})
+		}
+		equal(t, numbers, [][3]int64{{1, 1, 1}, {1, 2, 2}, {1, 3, 3}, {1, 4, 4}, {1, 5, 5}, {2, 1, 6}})
+	}
 }
 
 func oneOfMany(x task.Task, kind int) store.RunEnd {
