@@ -54,6 +54,9 @@ type call[In, Out any] struct {
 // alone, so that none fails because of another one.
 func (t *together[In, Out]) do(ctx context.Context, in In, run transaction[In, Out]) (none Out, err error) {
 	c := &call[In, Out]{in: in, done: make(chan struct{})}
+	if ctx.Err() != nil {
+		return none, brokenOff(ctx)
+	}
 	t.mu.Lock()
 	t.waiting = append(t.waiting, c)
 	t.mu.Unlock()
@@ -62,10 +65,10 @@ func (t *together[In, Out]) do(ctx context.Context, in In, run transaction[In, O
 		case <-c.done:
 			isDone = true
 		case t.leading <- struct{}{}:
-			t.lead(ctx, run)
+			t.lead(ctx, c, run)
 		case <-ctx.Done():
 			if t.leave(c) {
-				return none, task.Wrap(task.Interrupted, ctx.Err(), "the call to the database was broken off")
+				return none, brokenOff(ctx)
 			}
 			<-c.done // another one does it
 			isDone = true
@@ -90,8 +93,9 @@ func (t *together[In, Out]) leave(c *call[In, Out]) bool {
 	return len(t.waiting) < before
 }
 
-// lead does what waits, and lets another one lead.
-func (t *together[In, Out]) lead(ctx context.Context, run transaction[In, Out]) {
+// lead does what waits, and lets another one lead. Only a call that does nothing but itself ends with
+// its context.
+func (t *together[In, Out]) lead(ctx context.Context, own *call[In, Out], run transaction[In, Out]) {
 	defer func() { <-t.leading }()
 	all := t.take()
 	if len(all) == 0 {
@@ -107,8 +111,11 @@ func (t *together[In, Out]) lead(ctx context.Context, run transaction[In, Out]) 
 			close(c.done)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestTogether)
-	defer cancel()
+	if len(all) > 1 || all[0] != own {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), longestTogether)
+		defer cancel()
+	}
 	results, err := run(ctx, ins, false)
 	for i, c := range all {
 		switch code := task.CodeOf(err); {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -90,7 +91,9 @@ func (x *togetherTest) at(t *testing.T, contexts map[int]context.Context, number
 	for _, n := range numbers {
 		call(n)
 	}
-	close(x.gate)
+	if contexts == nil {
+		close(x.gate)
+	}
 	all.Wait()
 	return outs, errs
 }
@@ -149,8 +152,15 @@ func TestCallersThatLeave(t *testing.T) {
 		x := newTogetherTest(nil)
 		ended, end := context.WithCancel(t.Context())
 		end()
-		outs, errs := x.at(t, map[int]context.Context{1: ended}, 1, 2, 3)
-		if task.CodeOf(errs[1]) != task.Interrupted || errs[2] != nil || errs[3] != nil || outs[3] != 6 {
+		soon, endSoon := context.WithTimeout(t.Context(), time.Second)
+		defer endSoon()
+		go func() {
+			<-soon.Done()
+			synctest.Wait()
+			close(x.gate)
+		}()
+		outs, errs := x.at(t, map[int]context.Context{1: soon, 4: ended}, 1, 2, 3, 4)
+		if task.CodeOf(errs[1]) != task.Interrupted || task.CodeOf(errs[4]) != task.Interrupted || errs[2] != nil || errs[3] != nil || outs[3] != 6 {
 			t.Errorf("%v, %v", outs, errs)
 		}
 		if want := []string{"[100]", "[2 3]"}; !slices.Equal(x.calls, want) {
@@ -169,7 +179,7 @@ func TestWhoLeadsAndLeaves(t *testing.T) {
 	others := []*call[int, int]{{in: 1, done: make(chan struct{})}, {in: 2, done: make(chan struct{})}}
 	x.waiting = slices.Clone(others)
 	x.leading <- struct{}{}
-	x.lead(ended, x.double)
+	x.lead(ended, nil, x.double)
 	for _, other := range others {
 		<-other.done
 		if other.alone || other.err != nil || other.out != 2*other.in {

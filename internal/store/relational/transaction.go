@@ -113,8 +113,8 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	if hasCode(err) {
 		return err
 	}
-	if ended := ctx.Err(); ended != nil {
-		return task.Wrap(task.Interrupted, ended, "the call to the database was broken off")
+	if ctx.Err() != nil {
+		return brokenOff(ctx)
 	}
 	if known := s.dialect.Explain(err); known != nil {
 		return known
@@ -128,6 +128,10 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	default:
 		return task.Wrap(task.Internal, err, "the database failed")
 	}
+}
+
+func brokenOff(ctx context.Context) error {
+	return task.Wrap(task.Interrupted, ctx.Err(), "the call to the database was broken off")
 }
 
 func hasCode(err error) bool {
