@@ -146,6 +146,11 @@ func TestChoose(t *testing.T) {
 			t.Errorf("%q is given %q, want %q", c.about, got, c.want)
 		}
 	}
+	for _, named := range []string{"gate.go.", "(internal/gate/gate.go).", "https://x.example/internal/gate/gate.go#L3", "「gate.go」", "./gate.go:12"} {
+		if got := ids(memory.About{Texts: []string{named}}); !strings.HasPrefix(got, "file ") {
+			t.Errorf("%q is given %q", named, got)
+		}
+	}
 	if got := ids(memory.About{Paths: []string{"internal/gate/gate.go"}}); !strings.HasPrefix(got, "file ") {
 		t.Errorf("a change of the file is given %q", got)
 	}
@@ -183,7 +188,7 @@ func TestChoosingIsBounded(t *testing.T) {
 		changed[i] = strings.Repeat("a/", 140) + fmt.Sprint(i)
 	}
 	changed[0] = "internal/gate/7/gate.go"
-	for _, text := range []string{strings.Repeat("a.b ", 16<<10), strings.Repeat("x/../y/./z ", 6<<10), different.String()} {
+	for _, text := range []string{strings.Repeat("a.b ", 16<<10), strings.Repeat("a.b.", 16<<10), strings.Repeat("a-", 32<<10), strings.Repeat("a/", 32<<10), strings.Repeat("x/../y/./z ", 6<<10), different.String()} {
 		began := time.Now()
 		given := memory.Choose(notes, memory.About{Texts: []string{text}, Paths: changed}, noon)
 		if took := time.Since(began); took > 2*time.Second {
