@@ -427,6 +427,32 @@ func TestNotesFollowTheirComments(t *testing.T) {
 	}
 }
 
+// What is edited so that it asks for nothing any more is forgotten, also if the comment is still there.
+// That its author may not write any more is no edit.
+func TestEditedToNothing(t *testing.T) {
+	t.Parallel()
+	o, _ := newMemory(t, fixUpOn(intake.OnMentions))
+	pull := o.pull("feature", "")
+	o.sync()
+	short := o.forge.AddThread(pull, "ann", "gate/gate.go", 3, "The password of the gate is swordfish, take it out.").Comments[0]
+	mention := o.forge.AddComment(pull, "ann", "@"+bot+" name locks after their owners")
+	o.forge.AddThread(pull, "bob", "gate/key.go", 3, "Keys belong into the drawer.")
+	o.endPull(pull, forge.Merged)
+	o.later(time.Hour)
+	o.sync()
+	if got := o.noteTexts(); len(got) != 3 {
+		t.Fatalf("it has learned %q", got)
+	}
+	o.forge.Edit(pull, short.ID, "removed")
+	o.forge.Edit(pull, mention.ID, "Name locks after their owners")
+	o.forge.SetAccess(team, "bob", forge.ReadAccess)
+	o.later(time.Hour)
+	o.look(pull)
+	if got := fmt.Sprint(o.noteTexts()); got != `[bob merged gate/key.go "Keys belong into the drawer."]` {
+		t.Errorf("the notes are %s", got)
+	}
+}
+
 func TestNothingIsLearnedWhenItIsOff(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

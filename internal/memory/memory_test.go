@@ -21,18 +21,18 @@ var (
 func as(text string) string { return text }
 
 func request(id, text string) memory.Request {
-	return memory.Request{Comment: task.Comment{ID: id, Kind: task.ReviewComment, Author: "ann", Body: text, CreatedAt: noon}, Path: "gate/gate.go", Changed: true}
+	return memory.Request{Comment: task.Comment{ID: id, Kind: task.ReviewComment, Author: "ann", Body: text, CreatedAt: noon}, Path: "gate/gate.go", Changed: true, Writer: true}
 }
 
 func learn(known []store.Note, requests ...memory.Request) store.Lesson {
-	return memory.Learn(memory.Ended{Pull: pull, URL: "https://forge.example/7", Merged: true, Requests: requests}, known, as, noon)
+	return memory.Learn(memory.Ended{Pull: pull, URL: "https://forge.example/7", Merged: true, Names: []string{"toryo", "Toryo-Bot[bot]"}, Requests: requests}, known, as, noon)
 }
 
 func TestWhatIsLearned(t *testing.T) {
 	t.Parallel()
 	secret := strings.Repeat("s", 20)
 	lesson := memory.Learn(memory.Ended{
-		Pull: pull, URL: "https://forge.example/7", Merged: true,
+		Pull: pull, URL: "https://forge.example/7", Merged: true, Names: []string{"toryo", "Toryo-Bot[bot]"},
 		Requests: []memory.Request{
 			request("1", "> what you wrote\r\n\r\n@toryo Wrap errors with <!-- hidden --> the name.\u200b\n\n\nIt is "+secret),
 			request("2", "nit"), request("5", "@toryo-bot, thanks!"), request("3", "> only a quotation of somebody"), request("4", "例外を握りつぶさない"),
@@ -49,7 +49,7 @@ func TestWhatIsLearned(t *testing.T) {
 		t.Errorf("learned %+v", lesson.Learned[0])
 	}
 	for want, is := range map[store.NoteEnding]memory.Request{store.NoteDone: {Changed: true, Resolved: true}, store.NoteResolved: {Resolved: true}, store.NoteMerged: {}} {
-		is.Comment.Body = "Close the database afterwards."
+		is.Comment.Body, is.Writer = "Close the database afterwards.", true
 		if got := learn(nil, is).Learned[0].Note.Ending; got != want {
 			t.Errorf("%+v ended as %s, want %s", is, got, want)
 		}
@@ -73,6 +73,35 @@ func TestWhatIsLearned(t *testing.T) {
 	}
 	if got := learn(nil, many...); len(got.Learned) != 50 {
 		t.Errorf("learned %d things from one pull request", len(got.Learned))
+	}
+}
+
+// Only our names are left out at the beginning: other words that begin with @ may be what it is about.
+func TestWhomACommentIsAddressedTo(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"@Override is missing on these methods": "@Override is missing on these methods", "@dataclass should be frozen here": "@dataclass should be frozen here",
+		"@toryo: @toryo-bot, wrap the errors": "wrap the errors", "@TORYO @Nullable belongs on every field": "@Nullable belongs on every field",
+		"@toryo-bot[bot] wrap the errors": "wrap the errors", "@toryo-2 wrap the errors": "@toryo-2 wrap the errors", "@toryo.\nWrap the errors": "Wrap the errors",
+	} {
+		if got := learn(nil, request("1", text)).Learned; len(got) != 1 || got[0].Note.Text != want {
+			t.Errorf("%q is kept as %+v", text, got)
+		}
+	}
+}
+
+// A comment that asks for nothing any more is as good as gone. One that is only not learned from is not.
+func TestWhatIsPresent(t *testing.T) {
+	t.Parallel()
+	stranger := request("2", "Wrap errors with the name of the gate.")
+	stranger.Writer = false
+	requests := []memory.Request{request("1", "removed"), stranger}
+	for i := range 60 {
+		requests = append(requests, request(fmt.Sprint("many-", i), fmt.Sprintf("word%d other%d third%d", i, i, i)))
+	}
+	lesson := learn(nil, requests...)
+	if len(lesson.Present) != 61 || lesson.Present[0] != memory.Source(pull, stranger.Comment.Ref()) || len(lesson.Learned) != 50 || lesson.Learned[0].Note.Text != "word0 other0 third0" {
+		t.Errorf("%d are present, %d learned", len(lesson.Present), len(lesson.Learned))
 	}
 }
 
@@ -224,6 +253,13 @@ func TestWhatPeopleWrite(t *testing.T) {
 	made, err := editor.Write(t.Context(), "github:team/app", "Use hunt\u200ber2.\x00", "a\x00b/\nhunter2.go", "ann", noon)
 	if err != nil || made.Text != "Use ***." || made.Path != "ab/ ***.go" {
 		t.Errorf("written is %q on %q, %v", made.Text, made.Path, err)
+	}
+	const asWritten = "@Nullable on every field.\n> and\n\n<!-- this -->"
+	if made, err := editor.Write(t.Context(), "github:team/app", " "+strings.ReplaceAll(asWritten, "\n", "\r\n")+"\n", "", "ann", noon); err != nil || made.Text != asWritten {
+		t.Errorf("written is %q, %v", made.Text, err)
+	}
+	if _, err := editor.Write(t.Context(), "github:team/app", strings.Repeat("x", memory.MaxText+1), "", "ann", noon); task.CodeOf(err) != task.TooLarge {
+		t.Errorf("a long one: %v", err)
 	}
 	if edited, err := editor.Edit(t.Context(), "1", "Use hunter2 twice.", "ann", noon); err != nil || edited.Text != "Use *** twice." {
 		t.Errorf("edited is %q, %v", edited.Text, err)
