@@ -235,18 +235,6 @@ func (s said) all() []task.Comment {
 	return slices.Concat(s.reviews, forge.ReviewComments(s.threads), s.comments)
 }
 
-// programs are the authors of what was posted by this program, under whatever account: our own before it
-// was changed, or that of another installation. Their comments on lines have no marker.
-func (s said) programs() map[string]bool {
-	all := map[string]bool{}
-	for _, comment := range s.all() {
-		if forge.StripMarker(comment.Body) != comment.Body {
-			all[task.FoldLogin(comment.Author)] = true
-		}
-	}
-	return all
-}
-
 // askedFor returns what people asked for in reviews, and in comments that count as reviews by the
 // configuration. What we or other programs said is left out, and so are threads that others began:
 // that we found something, or that a stranger did, does not say that the team wants it.
@@ -271,7 +259,7 @@ func (i *Intake) askedFor(ctx context.Context, key task.Key, said said, own []st
 			add(memory.Request{Comment: comment})
 		}
 	}
-	return ofPeople(asked, said.programs(), own), nil
+	return ofPeople(asked, forge.Programs(said.all()), own), nil
 }
 
 // ofPeople returns the requests that no program has made, and none of our accounts.
