@@ -123,11 +123,14 @@ func plain(text string, mask func(string) string) string {
 // withoutNames is a text without the names of those to whom it is addressed, as far as we are that.
 // Other words that begin like that may be what it is about, such as @Override.
 func withoutNames(text string, names []string) string {
+	ours := func(found []string) bool {
+		return slices.ContainsFunc(names, func(name string) bool {
+			return task.SameLogin(strings.TrimSuffix(name, "[bot]"), strings.TrimRight(found[1], ".-"))
+		})
+	}
 	for {
 		found := addressed.FindStringSubmatch(text)
-		if found == nil || !slices.ContainsFunc(names, func(name string) bool {
-			return task.SameLogin(strings.TrimSuffix(name, "[bot]"), strings.TrimRight(found[1], ".-"))
-		}) {
+		if len(found) == 0 || !ours(found) {
 			return text
 		}
 		text = strings.TrimSpace(text[len(found[0]):])
@@ -157,12 +160,14 @@ func letters(text string) (n int) {
 }
 
 // withdrawn is a sentence by which people take back what they asked for: it begins with these words, with
-// an excuse before them at most, and they have no object ("ignore this error" asks for something).
+// an excuse before them at most, and they have no object ("ignore this error" asks for something). What is
+// to be ignored has to be the comment: "ignore it" may be the answer to a question about the code.
 var withdrawn = lazyregexp.New(`(?i)(?:^|[.!?。！？\n])\s*(?:(?:@[\w.-]+|oh|ah|hm+|ok(?:ay)?|sorry|actually|wait|no|please|すみません|すいません|申し訳ありません|ごめんなさい|失礼しました|あ)[\s,.!:、。]*)*` +
-	`(?:(?:never ?mind|nvm|(?:ignore|forget|disregard) (?:it|this|that|me|my comment|this comment|that comment)|my (?:mistake|bad)|scratch that|i was wrong)` +
+	`(?:(?:never ?mind|nvm|(?:ignore|forget|disregard) (?:me|(?:my|this|that) comment)|my (?:mistake|bad)|scratch that|i was wrong)` +
 	`\s*(?:$|[.!?\n,;:()…—–-]|\s(?:i|it|then|sorry|thanks|please)\b)|` +
+	`(?:(?:この|その|上の|前の|先ほどの|さっきの|私の)?(?:コメント|指摘)[はもを]?[、 ]?無視してください)|` +
 	`(?:(?:この|その|上の|前の|先ほどの|さっきの)?(?:コメント|指摘|件)[はも]?[、 ]?|これは、?|私の|こちらの)?` +
-	`(?:忘れてください|気にしないで|(?:を)?取り下げ(?:ます|ました|させて)|(?:を)?撤回(?:します|しました|させて)|無視してください|やっぱり(?:いい|大丈夫|不要)|(?:勘違い|誤解)(?:でした|していました|してました)))`)
+	`(?:忘れてください|気にしないで|(?:を)?取り下げ(?:ます|ました|させて)|(?:を)?撤回(?:します|しました|させて)|やっぱり(?:いい|大丈夫|不要)|(?:勘違い|誤解)(?:でした|していました|してました)))`)
 
 // longestWithdrawal is how long a comment is at most that only takes something back.
 const longestWithdrawal = 200

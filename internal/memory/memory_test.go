@@ -124,8 +124,9 @@ func TestWithdraws(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"Never mind, I misread it.": true, "nvm": true, "すみません、取り下げます": true, "やっぱり不要です": true,
-		"Sorry, never mind": true, "It works. Forget it!": true, "@bot ignore this, please": true, "私の勘違いでした": true, "この指摘は撤回します。": true, "Ah, my mistake.": true,
-		"Please don't ignore this": false, "Please do not forget that.": false, "Ignore this error with a comment": false, "Never mind the tests, but rename it": false,
+		"Sorry, never mind": true, "It works. Forget my comment!": true, "@bot ignore this comment, please": true, "Sorry, ignore me.": true, "このコメントは無視してください": true, "指摘を無視してください": true, "私の勘違いでした": true, "この指摘は撤回します。": true, "Ah, my mistake.": true,
+		"Ignore it.": false, "Forget that": false, "Please ignore this": false, "無視してください": false, "これは無視してください": false, // answers to a question
+		"Please don't ignore this": false, "Please don't ignore this comment": false, "Please do not forget that.": false, "Ignore this error with a comment": false, "Never mind the tests, but rename it": false,
 		"勘違いしやすい名前なので直してください": false, "この警告は無視してください": false, "例外を無視しているので直してください": false, "撤回できるようにしてください": false,
 		"Do it.": false, "": false, "Never mind" + strings.Repeat(" but do this", 40): false, "Do not ignore errors here": false,
 	} {

@@ -58,18 +58,13 @@ func (i Images) Of(ctx context.Context, t task.Task) ([]images.Image, error) {
 	if t.Key.Kind == task.Pull {
 		asked = append(asked, issuesOf(ctx, i.Snapshots, snapshot.Item)...)
 	}
-	comments := slices.Concat(snapshot.ReviewComments, snapshot.Comments)
-	slices.SortStableFunc(comments, func(a, b task.Comment) int { return a.CreatedAt.Compare(b.CreatedAt) })
-	programs := forge.Programs(comments)
+	asked, comments := byPeople(asked, slices.Concat(snapshot.ReviewComments, snapshot.Comments))
 	for _, item := range asked {
-		if forge.StripMarker(item.Body) == item.Body && !programs[task.FoldLogin(item.Author)] && i.taken(ctx, item, item.Author, item.Body) {
+		if i.taken(ctx, item, item.Author, item.Body) {
 			add(item.Body)
 		}
 	}
 	for _, comment := range slices.Backward(comments) {
-		if programs[task.FoldLogin(comment.Author)] {
-			continue
-		}
 		may, is := decided[comment.Ref()]
 		if is && may && len(images.Links(comment.Body)) > 0 || !is && i.taken(ctx, snapshot.Item, comment.Author, comment.Body) {
 			add(comment.Body)
@@ -78,6 +73,17 @@ func (i Images) Of(ctx context.Context, t task.Task) ([]images.Image, error) {
 	return i.Fetcher.Fetch(ctx, texts, func(_ string, err error) {
 		i.Log.InfoContext(ctx, "an image of a text is not shown to the model", "item", t.Key.String(), "error", err)
 	}), nil
+}
+
+// byPeople leaves out what this program wrote, under whatever account, and sorts the comments by time.
+func byPeople(asked []forge.Item, comments []task.Comment) ([]forge.Item, []task.Comment) {
+	programs := forge.Programs(comments)
+	asked = slices.DeleteFunc(asked, func(item forge.Item) bool {
+		return forge.StripMarker(item.Body) != item.Body || programs[task.FoldLogin(item.Author)]
+	})
+	comments = slices.DeleteFunc(comments, func(comment task.Comment) bool { return programs[task.FoldLogin(comment.Author)] })
+	slices.SortStableFunc(comments, func(a, b task.Comment) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	return asked, comments
 }
 
 // taken reports whether a text has images that are read. While it is not known what its author may
