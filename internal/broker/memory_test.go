@@ -427,6 +427,63 @@ func TestNotesFollowTheirComments(t *testing.T) {
 	}
 }
 
+// When the comment that a note has its words of is deleted, the note gets those of another pull request,
+// where the same was asked for. Nobody tells of that one.
+func TestANoteOfTwoPulls(t *testing.T) {
+	t.Parallel()
+	o, _ := newMemory(t)
+	pulls := []task.Key{o.pull("first", ""), o.pull("second", "")}
+	o.sync()
+	var first task.Comment
+	for at, pull := range pulls {
+		made := o.forge.AddThread(pull, []string{"ann", "bob"}[at], "gate/gate.go", 3, []string{"Wrap errors with the name of the gate.", "Please wrap errors with the name of the gate"}[at])
+		if at == 0 {
+			first = made.Comments[0]
+		}
+		o.endPull(pull, forge.Merged)
+		o.later(time.Hour)
+		o.sync()
+	}
+	if notes := o.notes(); len(notes) != 1 || notes[0].Asked != 2 || notes[0].Author != "ann" {
+		t.Fatalf("the notes are %+v", notes)
+	}
+	o.forge.DeleteComment(pulls[0], first.ID)
+	o.look(pulls[0]) // a webhook has told of it
+	o.later(time.Hour)
+	o.sync()
+	item, err := o.forge.Item(t.Context(), pulls[1])
+	o.check(err)
+	if notes := o.notes(); len(notes) != 1 || notes[0].Asked != 1 || notes[0].Author != "bob" || notes[0].URL != item.URL || !strings.HasPrefix(notes[0].Text, "Please") {
+		t.Errorf("the notes are %+v", notes)
+	}
+}
+
+// What is edited so that it asks for nothing any more is forgotten, also if the comment is still there.
+// That its author may not write any more is no edit.
+func TestEditedToNothing(t *testing.T) {
+	t.Parallel()
+	o, _ := newMemory(t, fixUpOn(intake.OnMentions))
+	pull := o.pull("feature", "")
+	o.sync()
+	short := o.forge.AddThread(pull, "ann", "gate/gate.go", 3, "The password of the gate is swordfish, take it out.").Comments[0]
+	mention := o.forge.AddComment(pull, "ann", "@"+bot+" name locks after their owners")
+	o.forge.AddThread(pull, "bob", "gate/key.go", 3, "Keys belong into the drawer.")
+	o.endPull(pull, forge.Merged)
+	o.later(time.Hour)
+	o.sync()
+	if got := o.noteTexts(); len(got) != 3 {
+		t.Fatalf("it has learned %q", got)
+	}
+	o.forge.Edit(pull, short.ID, "removed")
+	o.forge.Edit(pull, mention.ID, "Name locks after their owners")
+	o.forge.SetAccess(team, "bob", forge.ReadAccess)
+	o.later(time.Hour)
+	o.look(pull)
+	if got := fmt.Sprint(o.noteTexts()); got != `[bob merged gate/key.go "Keys belong into the drawer."]` {
+		t.Errorf("the notes are %s", got)
+	}
+}
+
 func TestNothingIsLearnedWhenItIsOff(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

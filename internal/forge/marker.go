@@ -57,6 +57,19 @@ func StripMarker(body string) string {
 	return strings.TrimRight(trimmed[:at], " \t\r\n")
 }
 
+// Programs are the authors of what was posted by this program, folded (see [task.FoldLogin]), under
+// whatever account: our own before it was changed, or that of another installation. Their comments on
+// lines have no marker.
+func Programs(comments []task.Comment) map[string]bool {
+	all := map[string]bool{}
+	for _, comment := range comments {
+		if StripMarker(comment.Body) != comment.Body {
+			all[task.FoldLogin(comment.Author)] = true
+		}
+	}
+	return all
+}
+
 // FindMarked returns the first of the comments that is by the login and has the
 // marker: how an adapter looks before it repeats.
 func FindMarked(comments []task.Comment, login string, marker Marker) (task.Comment, bool) {

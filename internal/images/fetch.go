@@ -110,7 +110,7 @@ func (f Fetcher) one(ctx context.Context, text Text, link string) (Image, error)
 			return Image{}, err
 		}
 	}
-	h, err := readImage(data)
+	h, err := readImage(ctx, data)
 	if err != nil {
 		return Image{}, err
 	}

@@ -2,12 +2,12 @@ package images
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"image"
-	"sync"
 
-	_ "image/gif" // to tell and decode them
-	_ "image/jpeg"
+	_ "image/gif"  // to tell and decode them
+	_ "image/jpeg" // to tell them
 	_ "image/png"
 
 	"github.com/toryo-dev/toryo/internal/task"
@@ -16,13 +16,15 @@ import (
 const (
 	// mostPixels is the most that an image may have on one side: the vendors take no more.
 	mostPixels = 8000
-	// mostInAll is the most that it may have altogether. It bounds what decoding it takes: at
-	// most eight bytes for each.
+	// mostInAll is the most that it may have altogether. It bounds what decoding it takes: eight
+	// bytes for each, and as much again for an interlaced PNG.
 	mostInAll = 16 << 20
+	// mostScans is how many scans a JPEG may have. Ordinary ones have 1, progressive ones about 10.
+	mostScans = 64
 )
 
-// decoding lets one image at a time be decoded, so that the memory for it is bounded.
-var decoding sync.Mutex
+// decoding has room for one image that is being decoded, so that the memory for it is bounded.
+var decoding = make(chan struct{}, 1)
 
 // header is what the first bytes of an image say.
 type header struct {
@@ -31,8 +33,8 @@ type header struct {
 }
 
 // readImage tells what image the bytes are, by nothing but themselves. A broken one is an error:
-// vendors refuse a whole request for it.
-func readImage(data []byte) (header, error) {
+// vendors refuse a whole request for it. Of JPEG and WebP it is only read whether they are whole.
+func readImage(ctx context.Context, data []byte) (header, error) {
 	h, err := readHeader(data)
 	if err != nil {
 		return header{}, err
@@ -40,18 +42,62 @@ func readImage(data []byte) (header, error) {
 	if h.width < 1 || h.height < 1 || h.width > mostPixels || h.height > mostPixels || h.width*h.height > mostInAll {
 		return header{}, task.Errorf(task.TooLarge, "it has %d×%d pixels; at most %d are taken on a side, and %d in all", h.width, h.height, mostPixels, mostInAll)
 	}
-	if h.kind == "image/webp" {
+	switch h.kind {
+	case "image/webp":
 		if len(data) < 8+int(binary.LittleEndian.Uint32(data[4:])) {
-			return header{}, task.Errorf(task.Invalid, "it is cut off")
+			err = task.Errorf(task.Invalid, "it is cut off")
 		}
-		return h, nil
+	case "image/jpeg":
+		err = checkJPEG(data)
+	default:
+		err = decode(ctx, data)
 	}
-	decoding.Lock()
-	defer decoding.Unlock()
+	return h, err
+}
+
+// decode fails if an image is broken.
+func decode(ctx context.Context, data []byte) error {
+	select {
+	case decoding <- struct{}{}:
+		defer func() { <-decoding }()
+	case <-ctx.Done():
+		return task.Wrap(task.Unavailable, ctx.Err(), "others are being decoded")
+	}
 	if _, _, err := image.Decode(bytes.NewReader(data)); err != nil {
-		return header{}, task.Wrap(task.Invalid, err, "it is broken")
+		return task.Wrap(task.Invalid, err, "it is broken")
 	}
-	return h, nil
+	return nil
+}
+
+// checkJPEG fails if a JPEG is cut off, or has more scans than any that is meant to be seen. It is not
+// decoded: each scan goes through all pixels, and may take a few bytes only.
+func checkJPEG(data []byte) error {
+	const startOfScan, endOfImage = 0xda, 0xd9
+	scans := 0
+	for at := 2; ; { // after the marker of the beginning
+		next := bytes.IndexByte(data[at:], 0xff)
+		if next < 0 || at+next+1 >= len(data) {
+			return task.Errorf(task.Invalid, "it is cut off")
+		}
+		at += next + 1
+		switch marker := data[at]; {
+		case marker == endOfImage:
+			return nil
+		case marker == 0xff: // may be repeated
+			continue
+		case marker <= 0x01, marker >= 0xd0 && marker <= 0xd7: // in the data of a scan
+			at++
+			continue
+		case marker == startOfScan:
+			if scans++; scans > mostScans {
+				return task.Errorf(task.TooLarge, "it has more than %d scans", mostScans)
+			}
+		}
+		if at+2 >= len(data) || at+1+int(binary.BigEndian.Uint16(data[at+1:])) > len(data) {
+			return task.Errorf(task.Invalid, "it is cut off")
+		}
+		at += 1 + int(binary.BigEndian.Uint16(data[at+1:])) // the length, and what it counts
+	}
 }
 
 // readHeader tells what the first bytes say.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/jpeg"
 	"image/png"
 	"io"
 	"net/http"
@@ -83,6 +84,53 @@ func TestFetchTellsImagesByTheirBytes(t *testing.T) {
 		if len(found) != 1 || found[0].Type != "image/png" || found[0].Width != 3 || found[0].Height != 2 || !bytes.Equal(found[0].Data, data) {
 			t.Errorf("got %+v, %v", found, err)
 		}
+	}
+}
+
+// scans is a progressive JPEG of 4096×4096 pixels. Each scan has 40 bytes and goes through all blocks.
+func scans(n int) []byte {
+	const (
+		start  = "\xff\xd8\xff\xc2\x00\x0b\x08\x10\x00\x10\x00\x01\x01\x11\x00"                                       // one component
+		tables = "\xff\xc4\x00\x14\x10\x01" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" + "\xe0" // the bit 0 is a run of 1<<14 empty blocks and 14 bits more
+		scan   = "\xff\xda\x00\x08\x01\x01\x00\x01\x3f\x00"
+	)
+	run := strings.Repeat("\x00", 30) // 16 times the bit and 14 bits of 0: 262144 blocks
+	return []byte(start + tables + strings.Repeat(scan+run, n) + "\xff\xd9")
+}
+
+// A JPEG may have so many scans that decoding it takes an hour. It is not decoded.
+func TestJPEGsAreNotDecoded(t *testing.T) {
+	t.Parallel()
+	var ordinary bytes.Buffer
+	if err := jpeg.Encode(&ordinary, image.NewRGBA(image.Rect(0, 0, 30, 20)), nil); err != nil {
+		t.Fatal(err)
+	}
+	cut := ordinary.Bytes()[:ordinary.Len()-2]
+	for name, c := range map[string]struct {
+		data []byte
+		want task.Code
+	}{
+		"ordinary": {ordinary.Bytes(), ""}, "progressive": {scans(10), ""}, "an hour": {scans(MostBytes / 40), task.TooLarge},
+		"cut": {cut, task.Invalid}, "cut in a table": {ordinary.Bytes()[:300], task.Invalid}, "cut in a marker": {append(bytes.Clone(cut), 0xff), task.Invalid},
+	} {
+		if h, err := readImage(t.Context(), c.data); task.CodeOf(err) != c.want || h.kind != "image/jpeg" && c.want == "" {
+			t.Errorf("%s: %+v, %v", name, h, err)
+		}
+	}
+	if _, err := jpeg.Decode(bytes.NewReader(scans(1))); err != nil {
+		t.Errorf("the file of this test is broken: %v", err)
+	}
+}
+
+// Who waits for the decoding of another image waits no longer than the request is there.
+func TestWaitingForOthersEnds(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	decoding <- struct{}{}
+	defer func() { <-decoding }()
+	if _, err := readImage(ctx, onePixel(t)); task.CodeOf(err) != task.Unavailable || !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

@@ -54,7 +54,7 @@ type Images interface {
 // WithImages returns a model that is sent the bytes of images. An image that is not at hand, and
 // every image if the model takes none, is sent as a line of text that says so; one that is in a
 // request already is sent once. A request that the provider does not accept is sent once more
-// without images: a picture may not be what a task fails for.
+// without images, and that answer counts: a picture may not be what a task fails for.
 func WithImages(model Model, images Images) Model { return imaged{model, images} }
 
 type imaged struct {
@@ -66,17 +66,21 @@ type imaged struct {
 func (m imaged) Chat(ctx context.Context, request Request, sink Sink) (Response, error) {
 	filled, shown := m.filled(request, m.Info().Images)
 	response, err := m.Model.Chat(ctx, filled, sink)
-	if shown == 0 || KindOf(err) != BadRequest {
+	if shown == 0 || !slices.Contains(refusals, KindOf(err)) {
 		return response, err
 	}
 	filled, _ = m.filled(request, false)
 	again, failed := m.Model.Chat(ctx, filled, sink)
-	if failed != nil {
-		return response, err // it was not for the images
+	if failed == nil {
+		m.images.Refused(ctx, err)
 	}
-	m.images.Refused(ctx, err)
-	return again, nil
+	return again, failed
 }
+
+// refusals are what a request with images may fail with because of them: besides the plain one, a
+// gateway may not take a body of this size, and a router may say that it has no such model that takes
+// images.
+var refusals = []Kind{BadRequest, TooLong, UnknownModel}
 
 // CountTokens implements [Model].
 func (m imaged) CountTokens(ctx context.Context, request Request) (int64, error) {

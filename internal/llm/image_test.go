@@ -3,6 +3,7 @@ package llm_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -51,6 +52,8 @@ func TestARequestIsSentWithoutTheImagesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	bad := &llm.Error{Kind: llm.BadRequest, Err: errors.New("could not process image")}
 	other := &llm.Error{Kind: llm.ServerFault, Err: errors.New("oops")}
+	large := llm.StatusError("gateway", http.StatusRequestEntityTooLarge, nil, "", "Request Entity Too Large", errors.New("413"))
+	unknown := llm.StatusError("router", http.StatusNotFound, nil, "", "No endpoints found that support image input", errors.New("404"))
 	request := llm.Request{Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{
 		llm.TextPart("look"), llm.ImagePart(llm.Image{Hash: "a", Type: "image/png", Width: 1, Height: 2}),
 		llm.ImagePart(llm.Image{Hash: "a", Type: "image/png", Width: 1, Height: 2}), // in another block
@@ -63,7 +66,11 @@ func TestARequestIsSentWithoutTheImagesThatAreRefused(t *testing.T) {
 	}{
 		"taken":               {nil, nil, []string{shown}, nil, nil},
 		"refused":             {bad, nil, []string{shown, words}, nil, bad},
-		"refused for another": {bad, other, []string{shown, words}, bad, nil},
+		"too large":           {large, nil, []string{shown, words}, nil, large},
+		"not routed":          {unknown, nil, []string{shown, words}, nil, unknown},
+		"refused, then busy":  {bad, other, []string{shown, words}, other, nil},
+		"refused, then ended": {large, context.Canceled, []string{shown, words}, context.Canceled, nil},
+		"too long with words": {bad, large, []string{shown, words}, large, nil}, // a shorter request may be taken
 		"failed":              {other, nil, []string{shown}, other, nil},
 	} {
 		var asked []string

@@ -53,7 +53,7 @@ func Choose(notes []store.Note, about About, now time.Time) []store.Note {
 	if len(text) > maxTaskText {
 		text = strings.ToValidUTF8(text[:maxTaskText], "")
 	}
-	words, files := wordsOf(text), filesOf(pathLike.FindAllString(text, -1), about.Paths)
+	words, files := wordsOf(text), filesOf(namedIn(text), about.Paths)
 	type rated struct {
 		store.Note
 		points int
@@ -163,8 +163,20 @@ func (f files) near(name string) int {
 	return 0
 }
 
-// pathLike is what looks like the path or the name of a file.
-var pathLike = lazyregexp.New(`[\w.-]+(?:/[\w.-]+)+|[\w-]+\.[A-Za-z]\w{0,5}\b`)
+// namedIn returns what looks like the path or the name of a file in a text.
+func namedIn(text string) (named []string) {
+	for name := range strings.FieldsFuncSeq(text, func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./", r)
+	}) {
+		name = strings.TrimRight(strings.TrimLeft(name, "/-"), "./-") // https://x/a.go, and the end of a sentence
+		if strings.Contains(name, "/") || extension.MatchString(path.Ext(name)) {
+			named = append(named, name)
+		}
+	}
+	return named
+}
+
+var extension = lazyregexp.New(`^\.[A-Za-z]\w{0,5}$`)
 
 var word = lazyregexp.New(`[\p{Latin}\p{Cyrillic}\p{Greek}0-9_]{3,}`)
 

@@ -71,11 +71,12 @@ func (e Editor) mask(text string) string {
 // text is a text as a note has it. One that is too long is not cut: the person can choose what to leave
 // out.
 func (e Editor) text(text string) (string, error) {
-	if n := utf8.RuneCountInString(strings.TrimSpace(text)); n > MaxText {
-		return "", task.Errorf(task.TooLarge, "the note has %d characters; %d are allowed", n, MaxText)
-	}
-	if text = Clean(text, e.mask); text == "" {
+	text = plain(text, e.mask)
+	if text == "" {
 		return "", task.Errorf(task.Invalid, "the note is empty")
+	}
+	if n := utf8.RuneCountInString(text); n > MaxText {
+		return "", task.Errorf(task.TooLarge, "the note has %d characters; %d are allowed", n, MaxText)
 	}
 	return text, nil
 }

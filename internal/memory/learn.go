@@ -3,6 +3,7 @@ package memory
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -29,10 +30,12 @@ const (
 	sameShare = 0.6
 )
 
-// Request is what somebody who may write to the repository asked for in a review.
+// Request is what somebody asked for in a review.
 type Request struct {
 	Comment task.Comment
 	Path    string // of the file; empty if it is about none
+	// Writer says that the author may write to the repository. Of others nothing is kept.
+	Writer bool
 	// Resolved says that the thread was resolved, and Changed that a task has changed the place since.
 	Resolved, Changed bool
 }
@@ -42,28 +45,29 @@ type Ended struct {
 	Pull   task.Key
 	URL    string
 	Merged bool
-	// Present are all comments that count, whoever wrote them, and Requests those that are kept.
-	Present  []task.CommentRef
-	Requests []Request
+	// Names are the logins by which people address us.
+	Names    []string
+	Requests []Request // the first of them first
 }
 
 // Learn makes the lesson of a pull request. Known are the notes that the repository has. Redact masks
 // secrets in what people wrote.
 func Learn(ended Ended, known []store.Note, redact func(string) string, now time.Time) store.Lesson {
 	lesson := store.Lesson{Pull: ended.Pull, Most: MostNotes}
-	for _, ref := range ended.Present {
-		lesson.Present = append(lesson.Present, Source(ended.Pull, ref))
-	}
 	said := make([]like, 0, len(known)+len(ended.Requests))
 	for _, note := range known {
 		said = append(said, like{note.ID, wordsOf(note.Text)})
 	}
 	for _, request := range ended.Requests {
-		text := Clean(request.Comment.Body, redact)
-		if letters(text) < leastLetters || len(lesson.Learned) == mostLearned {
+		text, source := clean(request.Comment.Body, ended.Names, redact), Source(ended.Pull, request.Comment.Ref())
+		if letters(text) < leastLetters {
 			continue
 		}
-		learned := store.Learned{Source: Source(ended.Pull, request.Comment.Ref()), Note: store.Note{
+		lesson.Present = append(lesson.Present, source)
+		if !request.Writer || len(lesson.Learned) == mostLearned {
+			continue
+		}
+		learned := store.Learned{Source: source, Note: store.Note{
 			Repository: ended.Pull.Repo(), Text: text, Path: textfmt.Shorten(textfmt.OneLine(redact(visible(request.Path))), MaxPath), Ending: ending(ended.Merged, request),
 			Author: request.Comment.Author, URL: ended.URL, Pull: ended.Pull.Number, AskedAt: request.Comment.CreatedAt, CreatedAt: now,
 		}}
@@ -99,18 +103,38 @@ var (
 	htmlComment = lazyregexp.New(`(?s)<!--.*?(?:-->|$)`)
 	quotedLine  = lazyregexp.New(`(?m)^[ \t]*>.*$`)
 	emptyLines  = lazyregexp.New(`\n\s*\n+`)
-	// addressed is whom a comment is addressed to.
-	addressed = lazyregexp.New(`^(?:\s*@[\w.\[\]-]+[,:]?)+\s*`)
+	addressed   = lazyregexp.New(`^@([\w.-]+)(?:\[bot\])?[,:]?`)
 )
 
-// Clean is a text as a note has it: without what it quotes, without what cannot be seen, and not
-// longer than a note may be. Secrets are masked as the text is written, and again when what cannot be
-// seen is gone from between their characters.
-func Clean(text string, mask func(string) string) string {
-	text = strings.ToValidUTF8(strings.ReplaceAll(mask(text), "\r\n", "\n"), "\uFFFD")
-	text = visible(quotedLine.ReplaceAllString(htmlComment.ReplaceAllString(text, ""), ""))
-	text = mask(addressed.ReplaceAllString(emptyLines.ReplaceAllString(text, "\n"), ""))
-	return textfmt.Shorten(strings.TrimSpace(text), MaxText)
+// clean is a text as a note has it: without what it quotes, without what cannot be seen, without our
+// names at the beginning, and not longer than a note may be.
+func clean(text string, names []string, mask func(string) string) string {
+	// Secrets are masked as the text is written, and again when what hides in them is gone.
+	text = quotedLine.ReplaceAllString(htmlComment.ReplaceAllString(plain(text, mask), ""), "")
+	text = withoutNames(plain(emptyLines.ReplaceAllString(text, "\n"), mask), names)
+	return textfmt.Shorten(text, MaxText)
+}
+
+// plain is a text without secrets, as it is written and as it is shown.
+func plain(text string, mask func(string) string) string {
+	return strings.TrimSpace(mask(visible(mask(text))))
+}
+
+// withoutNames is a text without the names of those to whom it is addressed, as far as we are that.
+// Other words that begin like that may be what it is about, such as @Override.
+func withoutNames(text string, names []string) string {
+	ours := func(found []string) bool {
+		return slices.ContainsFunc(names, func(name string) bool {
+			return task.SameLogin(strings.TrimSuffix(name, "[bot]"), strings.TrimRight(found[1], ".-"))
+		})
+	}
+	for {
+		found := addressed.FindStringSubmatch(text)
+		if len(found) == 0 || !ours(found) {
+			return text
+		}
+		text = strings.TrimSpace(text[len(found[0]):])
+	}
 }
 
 // visible is a text without the characters that are not shown. PostgreSQL does not take some of them.
@@ -136,12 +160,14 @@ func letters(text string) (n int) {
 }
 
 // withdrawn is a sentence by which people take back what they asked for: it begins with these words, with
-// an excuse before them at most, and they have no object ("ignore this error" asks for something).
+// an excuse before them at most, and they have no object ("ignore this error" asks for something). What is
+// to be ignored has to be the comment: "ignore it" may be the answer to a question about the code.
 var withdrawn = lazyregexp.New(`(?i)(?:^|[.!?。！？\n])\s*(?:(?:@[\w.-]+|oh|ah|hm+|ok(?:ay)?|sorry|actually|wait|no|please|すみません|すいません|申し訳ありません|ごめんなさい|失礼しました|あ)[\s,.!:、。]*)*` +
-	`(?:(?:never ?mind|nvm|(?:ignore|forget|disregard) (?:it|this|that|me|my comment|this comment|that comment)|my (?:mistake|bad)|scratch that|i was wrong)` +
+	`(?:(?:never ?mind|nvm|(?:ignore|forget|disregard) (?:me|(?:my|this|that) comment)|my (?:mistake|bad)|scratch that|i was wrong)` +
 	`\s*(?:$|[.!?\n,;:()…—–-]|\s(?:i|it|then|sorry|thanks|please)\b)|` +
+	`(?:(?:この|その|上の|前の|先ほどの|さっきの|私の)?(?:コメント|指摘)[はもを]?[、 ]?無視してください)|` +
 	`(?:(?:この|その|上の|前の|先ほどの|さっきの)?(?:コメント|指摘|件)[はも]?[、 ]?|これは、?|私の|こちらの)?` +
-	`(?:忘れてください|気にしないで|(?:を)?取り下げ(?:ます|ました|させて)|(?:を)?撤回(?:します|しました|させて)|無視してください|やっぱり(?:いい|大丈夫|不要)|(?:勘違い|誤解)(?:でした|していました|してました)))`)
+	`(?:忘れてください|気にしないで|(?:を)?取り下げ(?:ます|ました|させて)|(?:を)?撤回(?:します|しました|させて)|やっぱり(?:いい|大丈夫|不要)|(?:勘違い|誤解)(?:でした|していました|してました)))`)
 
 // longestWithdrawal is how long a comment is at most that only takes something back.
 const longestWithdrawal = 200

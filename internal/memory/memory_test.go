@@ -21,18 +21,18 @@ var (
 func as(text string) string { return text }
 
 func request(id, text string) memory.Request {
-	return memory.Request{Comment: task.Comment{ID: id, Kind: task.ReviewComment, Author: "ann", Body: text, CreatedAt: noon}, Path: "gate/gate.go", Changed: true}
+	return memory.Request{Comment: task.Comment{ID: id, Kind: task.ReviewComment, Author: "ann", Body: text, CreatedAt: noon}, Path: "gate/gate.go", Changed: true, Writer: true}
 }
 
 func learn(known []store.Note, requests ...memory.Request) store.Lesson {
-	return memory.Learn(memory.Ended{Pull: pull, URL: "https://forge.example/7", Merged: true, Requests: requests}, known, as, noon)
+	return memory.Learn(memory.Ended{Pull: pull, URL: "https://forge.example/7", Merged: true, Names: []string{"toryo", "Toryo-Bot[bot]"}, Requests: requests}, known, as, noon)
 }
 
 func TestWhatIsLearned(t *testing.T) {
 	t.Parallel()
 	secret := strings.Repeat("s", 20)
 	lesson := memory.Learn(memory.Ended{
-		Pull: pull, URL: "https://forge.example/7", Merged: true,
+		Pull: pull, URL: "https://forge.example/7", Merged: true, Names: []string{"toryo", "Toryo-Bot[bot]"},
 		Requests: []memory.Request{
 			request("1", "> what you wrote\r\n\r\n@toryo Wrap errors with <!-- hidden --> the name.\u200b\n\n\nIt is "+secret),
 			request("2", "nit"), request("5", "@toryo-bot, thanks!"), request("3", "> only a quotation of somebody"), request("4", "例外を握りつぶさない"),
@@ -49,7 +49,7 @@ func TestWhatIsLearned(t *testing.T) {
 		t.Errorf("learned %+v", lesson.Learned[0])
 	}
 	for want, is := range map[store.NoteEnding]memory.Request{store.NoteDone: {Changed: true, Resolved: true}, store.NoteResolved: {Resolved: true}, store.NoteMerged: {}} {
-		is.Comment.Body = "Close the database afterwards."
+		is.Comment.Body, is.Writer = "Close the database afterwards.", true
 		if got := learn(nil, is).Learned[0].Note.Ending; got != want {
 			t.Errorf("%+v ended as %s, want %s", is, got, want)
 		}
@@ -76,6 +76,35 @@ func TestWhatIsLearned(t *testing.T) {
 	}
 }
 
+// Only our names are left out at the beginning: other words that begin with @ may be what it is about.
+func TestWhomACommentIsAddressedTo(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"@Override is missing on these methods": "@Override is missing on these methods", "@dataclass should be frozen here": "@dataclass should be frozen here",
+		"@toryo: @toryo-bot, wrap the errors": "wrap the errors", "@TORYO @Nullable belongs on every field": "@Nullable belongs on every field",
+		"@toryo-bot[bot] wrap the errors": "wrap the errors", "@toryo-2 wrap the errors": "@toryo-2 wrap the errors", "@toryo.\nWrap the errors": "Wrap the errors",
+	} {
+		if got := learn(nil, request("1", text)).Learned; len(got) != 1 || got[0].Note.Text != want {
+			t.Errorf("%q is kept as %+v", text, got)
+		}
+	}
+}
+
+// A comment that asks for nothing any more is as good as gone. One that is only not learned from is not.
+func TestWhatIsPresent(t *testing.T) {
+	t.Parallel()
+	stranger := request("2", "Wrap errors with the name of the gate.")
+	stranger.Writer = false
+	requests := []memory.Request{request("1", "removed"), stranger}
+	for i := range 60 {
+		requests = append(requests, request(fmt.Sprint("many-", i), fmt.Sprintf("word%d other%d third%d", i, i, i)))
+	}
+	lesson := learn(nil, requests...)
+	if len(lesson.Present) != 61 || lesson.Present[0] != memory.Source(pull, stranger.Comment.Ref()) || len(lesson.Learned) != 50 || lesson.Learned[0].Note.Text != "word0 other0 third0" {
+		t.Errorf("%d are present, %d learned", len(lesson.Present), len(lesson.Learned))
+	}
+}
+
 func TestTheSameIsOneNote(t *testing.T) {
 	t.Parallel()
 	known := []store.Note{{ID: "n1", Text: "Wrap errors with the name of the gate."}, {ID: "n2", Text: "ログに秘密情報を出さないでください。"}}
@@ -95,8 +124,9 @@ func TestWithdraws(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"Never mind, I misread it.": true, "nvm": true, "すみません、取り下げます": true, "やっぱり不要です": true,
-		"Sorry, never mind": true, "It works. Forget it!": true, "@bot ignore this, please": true, "私の勘違いでした": true, "この指摘は撤回します。": true, "Ah, my mistake.": true,
-		"Please don't ignore this": false, "Please do not forget that.": false, "Ignore this error with a comment": false, "Never mind the tests, but rename it": false,
+		"Sorry, never mind": true, "It works. Forget my comment!": true, "@bot ignore this comment, please": true, "Sorry, ignore me.": true, "このコメントは無視してください": true, "指摘を無視してください": true, "私の勘違いでした": true, "この指摘は撤回します。": true, "Ah, my mistake.": true,
+		"Ignore it.": false, "Forget that": false, "Please ignore this": false, "無視してください": false, "これは無視してください": false, // answers to a question
+		"Please don't ignore this": false, "Please don't ignore this comment": false, "Please do not forget that.": false, "Ignore this error with a comment": false, "Never mind the tests, but rename it": false,
 		"勘違いしやすい名前なので直してください": false, "この警告は無視してください": false, "例外を無視しているので直してください": false, "撤回できるようにしてください": false,
 		"Do it.": false, "": false, "Never mind" + strings.Repeat(" but do this", 40): false, "Do not ignore errors here": false,
 	} {
@@ -146,6 +176,11 @@ func TestChoose(t *testing.T) {
 			t.Errorf("%q is given %q, want %q", c.about, got, c.want)
 		}
 	}
+	for _, named := range []string{"gate.go.", "(internal/gate/gate.go).", "https://x.example/internal/gate/gate.go#L3", "「gate.go」", "./gate.go:12"} {
+		if got := ids(memory.About{Texts: []string{named}}); !strings.HasPrefix(got, "file ") {
+			t.Errorf("%q is given %q", named, got)
+		}
+	}
 	if got := ids(memory.About{Paths: []string{"internal/gate/gate.go"}}); !strings.HasPrefix(got, "file ") {
 		t.Errorf("a change of the file is given %q", got)
 	}
@@ -183,7 +218,7 @@ func TestChoosingIsBounded(t *testing.T) {
 		changed[i] = strings.Repeat("a/", 140) + fmt.Sprint(i)
 	}
 	changed[0] = "internal/gate/7/gate.go"
-	for _, text := range []string{strings.Repeat("a.b ", 16<<10), strings.Repeat("x/../y/./z ", 6<<10), different.String()} {
+	for _, text := range []string{strings.Repeat("a.b ", 16<<10), strings.Repeat("a.b.", 16<<10), strings.Repeat("a-", 32<<10), strings.Repeat("a/", 32<<10), strings.Repeat("x/../y/./z ", 6<<10), different.String()} {
 		began := time.Now()
 		given := memory.Choose(notes, memory.About{Texts: []string{text}, Paths: changed}, noon)
 		if took := time.Since(began); took > 2*time.Second {
@@ -219,6 +254,13 @@ func TestWhatPeopleWrite(t *testing.T) {
 	made, err := editor.Write(t.Context(), "github:team/app", "Use hunt\u200ber2.\x00", "a\x00b/\nhunter2.go", "ann", noon)
 	if err != nil || made.Text != "Use ***." || made.Path != "ab/ ***.go" {
 		t.Errorf("written is %q on %q, %v", made.Text, made.Path, err)
+	}
+	const asWritten = "@Nullable on every field.\n> and\n\n<!-- this -->"
+	if made, err := editor.Write(t.Context(), "github:team/app", " "+strings.ReplaceAll(asWritten, "\n", "\r\n")+"\n", "", "ann", noon); err != nil || made.Text != asWritten {
+		t.Errorf("written is %q, %v", made.Text, err)
+	}
+	if _, err := editor.Write(t.Context(), "github:team/app", strings.Repeat("x", memory.MaxText+1), "", "ann", noon); task.CodeOf(err) != task.TooLarge {
+		t.Errorf("a long one: %v", err)
 	}
 	if edited, err := editor.Edit(t.Context(), "1", "Use hunter2 twice.", "ann", noon); err != nil || edited.Text != "Use *** twice." {
 		t.Errorf("edited is %q, %v", edited.Text, err)

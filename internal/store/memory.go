@@ -53,9 +53,9 @@ type Learned struct {
 // Lesson is what is learned from the reviews of a pull request that has ended.
 type Lesson struct {
 	Pull task.Key
-	// Present are the hashes of all comments that the forge has and nobody took back, whoever wrote
-	// them. Other comments of this pull request count no more: a note that is left without any is
-	// removed unless a person has edited it, and a comment that is there again is learned again.
+	// Present are the hashes of all comments that ask for something, whoever wrote them. Other comments
+	// of this pull request count no more: a note that is left without any is removed unless a person has
+	// edited it, and a comment that is there again is learned again.
 	Present []string
 	Learned []Learned
 	// Most is how many notes a repository keeps. Those go first that were made or last given to a task

@@ -29,9 +29,9 @@ type KnownComments interface {
 
 // Of returns the images in the text of a task's item, of the issues that it is for and of its
 // comments, as far as their authors may
-// steer the work on it: what others write is no request, and neither are their images. What we
-// wrote is left out: a model wrote it, and it could tell the server to ask for an address with what
-// it has read in it. The last comments come first, since there is room for a few images only.
+// steer the work on it: what others write is no request, and neither are their images. What this
+// program wrote is left out, under whatever account: a model wrote it, and it could tell the server to
+// ask for an address with what it has read in it. The last comments come first, since there is room for a few images only.
 // Nothing of it is kept.
 func (i Images) Of(ctx context.Context, t task.Task) ([]images.Image, error) {
 	snapshot, err := i.Snapshots.Get(ctx, t.Key, items.ParticipantsAge)
@@ -58,12 +58,13 @@ func (i Images) Of(ctx context.Context, t task.Task) ([]images.Image, error) {
 	if t.Key.Kind == task.Pull {
 		asked = append(asked, issuesOf(ctx, i.Snapshots, snapshot.Item)...)
 	}
+	asked, comments := byPeople(asked, slices.Concat(snapshot.ReviewComments, snapshot.Comments))
 	for _, item := range asked {
 		if i.taken(ctx, item, item.Author, item.Body) {
 			add(item.Body)
 		}
 	}
-	for _, comment := range slices.Backward(slices.Concat(snapshot.ReviewComments, snapshot.Comments)) {
+	for _, comment := range slices.Backward(comments) {
 		may, is := decided[comment.Ref()]
 		if is && may && len(images.Links(comment.Body)) > 0 || !is && i.taken(ctx, snapshot.Item, comment.Author, comment.Body) {
 			add(comment.Body)
@@ -72,6 +73,17 @@ func (i Images) Of(ctx context.Context, t task.Task) ([]images.Image, error) {
 	return i.Fetcher.Fetch(ctx, texts, func(_ string, err error) {
 		i.Log.InfoContext(ctx, "an image of a text is not shown to the model", "item", t.Key.String(), "error", err)
 	}), nil
+}
+
+// byPeople leaves out what this program wrote, under whatever account, and sorts the comments by time.
+func byPeople(asked []forge.Item, comments []task.Comment) ([]forge.Item, []task.Comment) {
+	programs := forge.Programs(comments)
+	asked = slices.DeleteFunc(asked, func(item forge.Item) bool {
+		return forge.StripMarker(item.Body) != item.Body || programs[task.FoldLogin(item.Author)]
+	})
+	comments = slices.DeleteFunc(comments, func(comment task.Comment) bool { return programs[task.FoldLogin(comment.Author)] })
+	slices.SortStableFunc(comments, func(a, b task.Comment) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	return asked, comments
 }
 
 // taken reports whether a text has images that are read. While it is not known what its author may

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/broker/assignment"
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -88,5 +89,47 @@ func TestImagesAreOfPeopleWhoMaySteer(t *testing.T) {
 	found, err = reading.Of(t.Context(), task.Task{Key: pull})
 	if err != nil || len(found) != 1 || found[0].Link != "/attachments/asked" {
 		t.Errorf("of the pull request: %+v, %v", found, err)
+	}
+}
+
+// Of a pull request the images of the last texts are read first, whichever kind they are. What this
+// program wrote under another account is not read, whatever runs were told of it.
+func TestImagesOfTheLastTextsComeFirst(t *testing.T) {
+	t.Parallel()
+	var data bytes.Buffer
+	if err := png.Encode(&data, image.NewRGBA(image.Rect(0, 0, 2, 2))); err != nil {
+		t.Fatal(err)
+	}
+	on := withFiles{dummy.New(task.GitHub, "bot"), data.Bytes(), new([]string)}
+	now := time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
+	on.SetClock(func() time.Time { now = now.Add(time.Minute); return now })
+	on.AddRepository("a/b", forge.Remote{})
+	marker := "\n\n" + forge.MarkerOf("x").String()
+	issue := on.AddItem("a/b", task.Issue, "person", "A title")
+	on.Change(issue, func(i *forge.Item) { i.Body = "![](/attachments/issue)" + marker })
+	pull := on.AddItem("a/b", task.Pull, "person", "A change")
+	on.Change(pull, func(i *forge.Item) { i.Body = fmt.Sprintf("Closes #%d ![](/attachments/pull)", issue.Number) })
+	on.AddComment(pull, "person", "![](/attachments/1)")
+	on.AddReview(pull, forge.Review{Author: "person", Verdict: forge.RequestChanges, Body: "![](/attachments/2)"})
+	on.AddThread(pull, "person", "a.go", 1, "![](/attachments/3)")
+	on.AddComment(pull, "person", "![](/attachments/4)")
+	marked := on.AddComment(pull, "old-bot", "![](/attachments/old-bot)"+marker)
+	onLine := on.AddThread(pull, "old-bot", "a.go", 1, "![](/attachments/old-bot-on-a-line)").Comments[0]
+	on.AddThread(pull, "person", "a.go", 2, "![](/attachments/5)")
+	on.AddReview(pull, forge.Review{Author: "person", Verdict: forge.RequestChanges, Body: "![](/attachments/6)"})
+	readers := map[task.Forge]forge.Reader{task.GitHub: on}
+	snapshots := items.NewSnapshots(readers, items.Ages{}, nil)
+	snapshots.ReadReviews(map[task.Forge]items.ReviewSource{task.GitHub: on})
+	log := slog.New(slog.DiscardHandler)
+	reading := assignment.Images{
+		Snapshots: snapshots, Forges: readers, Log: log, Own: func(_ task.Forge, login string) bool { return login == "bot" },
+		Steering: &items.Steering{Log: log, Access: func(context.Context, task.Key, string) (forge.Access, error) { return forge.WriteAccess, nil }},
+		Comments: told{{Comment: marked}, {Comment: onLine}},
+	}
+	if _, err := reading.Of(t.Context(), task.Task{Key: pull}); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.ReplaceAll(strings.Join(*on.asked, " "), "/attachments/", ""); got != "pull 6 5 4 3 2 1" {
+		t.Errorf("asked for %q", got)
 	}
 }

@@ -208,14 +208,19 @@ func (i *Intake) endOf(ctx context.Context, snapshot items.Snapshot) (memory.End
 		return ended, fmt.Errorf("read the review comments: %w", err)
 	}
 	said.threads = slices.DeleteFunc(slices.Clone(said.threads), func(t forge.ReviewThread) bool { return len(t.Comments) == 0 || takenBack(t) })
-	for _, comment := range said.all() {
-		ended.Present = append(ended.Present, comment.Ref())
-	}
-	asked, err := i.askedFor(ctx, pull.Key, said)
+	self, err := i.options.Forges[pull.Key.Forge].Self(ctx)
 	if err != nil {
 		return ended, err
 	}
-	ended.Requests, err = i.ofWriters(ctx, pull, asked)
+	bot, err := i.options.Bot(ctx, pull.Key.Forge)
+	if err != nil {
+		return ended, err
+	}
+	ended.Names = []string{self, bot}
+	if ended.Requests, err = i.askedFor(ctx, pull.Key, said, ended.Names); err != nil {
+		return ended, err
+	}
+	err = i.markWriters(ctx, pull, ended.Requests)
 	slices.SortStableFunc(ended.Requests, func(a, b memory.Request) int { return a.Comment.CreatedAt.Compare(b.Comment.CreatedAt) })
 	return ended, err
 }
@@ -230,30 +235,10 @@ func (s said) all() []task.Comment {
 	return slices.Concat(s.reviews, forge.ReviewComments(s.threads), s.comments)
 }
 
-// programs are the authors of what was posted by this program, under whatever account: our own before it
-// was changed, or that of another installation. Their comments on lines have no marker.
-func (s said) programs() map[string]bool {
-	all := map[string]bool{}
-	for _, comment := range s.all() {
-		if forge.StripMarker(comment.Body) != comment.Body {
-			all[task.FoldLogin(comment.Author)] = true
-		}
-	}
-	return all
-}
-
 // askedFor returns what people asked for in reviews, and in comments that count as reviews by the
 // configuration. What we or other programs said is left out, and so are threads that others began:
 // that we found something, or that a stranger did, does not say that the team wants it.
-func (i *Intake) askedFor(ctx context.Context, key task.Key, said said) ([]memory.Request, error) {
-	self, err := i.options.Forges[key.Forge].Self(ctx)
-	if err != nil {
-		return nil, err
-	}
-	bot, err := i.options.Bot(ctx, key.Forge)
-	if err != nil {
-		return nil, err
-	}
+func (i *Intake) askedFor(ctx context.Context, key task.Key, said said, own []string) ([]memory.Request, error) {
 	changed, err := i.changedAt(ctx, key)
 	if err != nil {
 		return nil, err
@@ -270,15 +255,15 @@ func (i *Intake) askedFor(ctx context.Context, key task.Key, said said) ([]memor
 		}
 	}
 	for _, comment := range said.comments {
-		if i.options.Rules.fixUpOn(OnMentions) && forge.Mentions(comment.Body, bot, self) {
+		if i.options.Rules.fixUpOn(OnMentions) && forge.Mentions(comment.Body, own...) {
 			add(memory.Request{Comment: comment})
 		}
 	}
-	return ofPeople(asked, said.programs(), self, bot), nil
+	return ofPeople(asked, forge.Programs(said.all()), own), nil
 }
 
 // ofPeople returns the requests that no program has made, and none of our accounts.
-func ofPeople(asked []memory.Request, programs map[string]bool, own ...string) []memory.Request {
+func ofPeople(asked []memory.Request, programs map[string]bool, own []string) []memory.Request {
 	return slices.DeleteFunc(asked, func(request memory.Request) bool {
 		comment := request.Comment
 		return slices.ContainsFunc(own, comment.By) || forge.Automated(comment.Author) || programs[task.FoldLogin(comment.Author)]
@@ -305,32 +290,30 @@ func (i *Intake) changedAt(ctx context.Context, pull task.Key) (at time.Time, er
 	return at, err
 }
 
-// ofWriters returns the requests of people who may write to the repository, whoever else may steer a
+// markWriters marks the requests of people who may write to the repository, whoever else may steer a
 // task by the configuration: what is kept works on later tasks too, which others have assigned. The
 // newest authors are asked about first, until too many of them are strangers. It fails when it is not
 // known what somebody may do.
-func (i *Intake) ofWriters(ctx context.Context, pull forge.Item, asked []memory.Request) ([]memory.Request, error) {
+func (i *Intake) markWriters(ctx context.Context, pull forge.Item, asked []memory.Request) error {
 	slices.SortStableFunc(asked, func(a, b memory.Request) int { return b.Comment.CreatedAt.Compare(a.Comment.CreatedAt) })
 	writes, strangers := map[string]bool{}, 0
-	var kept []memory.Request
-	for _, one := range asked {
-		author := task.FoldLogin(one.Comment.Author)
+	for at := range asked {
+		login := asked[at].Comment.Author
+		author := task.FoldLogin(login)
 		may, known := writes[author]
 		if !known {
 			if strangers == maxRequesters {
 				continue
 			}
 			var err error
-			if may, err = i.options.Steering.Writes(ctx, pull.Key, one.Comment.Author); err != nil {
-				return nil, fmt.Errorf("read what %s may do: %w", one.Comment.Author, err)
+			if may, err = i.options.Steering.Writes(ctx, pull.Key, login); err != nil {
+				return fmt.Errorf("read what %s may do: %w", login, err)
 			}
 			if writes[author] = may; !may {
 				strangers++
 			}
 		}
-		if may {
-			kept = append(kept, one)
-		}
+		asked[at].Writer = may
 	}
-	return kept, nil
+	return nil
 }

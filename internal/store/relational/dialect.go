@@ -1,6 +1,8 @@
 package relational
 
 import (
+	"context"
+	"database/sql"
 	"strconv"
 	"strings"
 
@@ -36,8 +38,10 @@ type Dialect struct {
 	// tells of that.
 	Version string
 	// Overwrite makes the connection overwrite what it deletes from now on, and OverwriteNot ends that;
-	// EmptyLog removes the copies that are in the log. All are empty where there is no way to.
-	Overwrite, OverwriteNot, EmptyLog string
+	// EmptyLog removes the copies that are in the log, without waiting for anybody. All are empty where
+	// there is no way to.
+	Overwrite, OverwriteNot string
+	EmptyLog                func(ctx context.Context, writes *sql.DB) error
 	// Classify says what an error of the engine means for the statement.
 	Classify func(error) Fault
 	// Explain turns an error that is about the database as a whole (it cannot be

@@ -50,8 +50,10 @@ func unwatch(ctx context.Context, q session, pull task.Key) error {
 }
 
 // writeNotes runs do in a transaction in which what is deleted is overwritten, where that has to be
-// asked for. With erase no copy stays in the engine's log afterwards, unless somebody is reading it.
-func (s *Store) writeNotes(ctx context.Context, erase bool, do func(session) error) error {
+// asked for. If do says that a text was removed, no copy stays in the engine's log afterwards, unless
+// somebody is reading it.
+func (s *Store) writeNotes(ctx context.Context, do func(session) (erased bool, err error)) error {
+	var erased bool
 	err := s.write(ctx, func(q session) (err error) {
 		if q.dialect.Overwrite != "" {
 			if _, err := q.exec(ctx, q.dialect.Overwrite); err != nil {
@@ -62,11 +64,12 @@ func (s *Store) writeNotes(ctx context.Context, erase bool, do func(session) err
 				err = errors.Join(err, failed)
 			}()
 		}
-		return do(q)
+		erased, err = do(q)
+		return err
 	})
-	if err == nil && erase && s.dialect.EmptyLog != "" {
+	if err == nil && erased && s.dialect.EmptyLog != nil {
 		// What it cannot remove now goes with the log's next emptying; the change itself is done.
-		_, _ = s.writes.ExecContext(ctx, s.dialect.EmptyLog)
+		_ = s.dialect.EmptyLog(ctx, s.writes)
 	}
 	return err
 }
@@ -76,37 +79,71 @@ func (s *Store) Learn(ctx context.Context, lesson store.Lesson) error {
 	if err := lesson.Pull.Validate(); err != nil {
 		return err
 	}
-	return s.writeNotes(ctx, true, func(q session) error {
-		if err := forgetGone(ctx, q, lesson); err != nil {
-			return err
+	return s.writeNotes(ctx, func(q session) (bool, error) {
+		l := learning{session: q}
+		if err := l.forgetGone(ctx, lesson); err != nil {
+			return false, err
 		}
 		for _, one := range lesson.Learned {
-			if err := learn(ctx, q, lesson.Pull, one); err != nil {
-				return err
+			if err := l.learn(ctx, lesson.Pull, one); err != nil {
+				return false, err
 			}
 		}
 		if err := makeRoom(ctx, q, lesson.Pull.Repo(), lesson.Most); err != nil {
+			return false, err
+		}
+		if err := unwatch(ctx, q, lesson.Pull); err != nil {
+			return false, err
+		}
+		return l.erased, l.watchOthers(ctx)
+	})
+}
+
+// learning is the transaction of a lesson.
+type learning struct {
+	session
+	erased bool     // a text was removed or changed
+	left   []string // notes that were left by the comment whose words they have
+}
+
+// watchOthers watches the pull requests of notes that still have the words of a comment that has left
+// them. Another comment asks for the same: when its pull request is read, the note gets its words.
+func (l *learning) watchOthers(ctx context.Context) error {
+	for _, note := range l.left {
+		if _, err := l.exec(ctx, `INSERT INTO memory_pulls (forge, repository, number)
+			SELECT DISTINCT memory_sources.forge, memory_sources.repository, memory_sources.pull FROM memory_sources JOIN memory_notes ON memory_notes.id = memory_sources.note
+			WHERE memory_notes.id = ? AND memory_notes.source = '' ON CONFLICT (forge, repository, number) DO NOTHING`, note); err != nil {
 			return err
 		}
-		return unwatch(ctx, q, lesson.Pull)
-	})
+	}
+	return nil
+}
+
+// leave notes that a comment is not one of a note's any more. If the note has its words, others give it
+// theirs.
+func (l *learning) leave(ctx context.Context, note, source string) error {
+	changed, err := l.exec(ctx, `UPDATE memory_notes SET source = '' WHERE id = ? AND source = ?`, note, source)
+	if err == nil && changed > 0 {
+		l.left = append(l.left, note)
+	}
+	return err
 }
 
 // learn keeps what one comment asks for. The hash of a new one is inserted first, so that of two servers
 // the second waits for the first and finds it known.
-func learn(ctx context.Context, q session, pull task.Key, one store.Learned) error {
+func (l *learning) learn(ctx context.Context, pull task.Key, one store.Learned) error {
 	if err := requireName("source of a note", one.Source); err != nil {
 		return err
 	}
-	isNew, err := q.exec(ctx, `INSERT INTO memory_sources (source, note, forge, repository, pull) VALUES (?, '', ?, ?, ?) ON CONFLICT (source) DO NOTHING`,
+	isNew, err := l.exec(ctx, `INSERT INTO memory_sources (source, note, forge, repository, pull) VALUES (?, '', ?, ?, ?) ON CONFLICT (source) DO NOTHING`,
 		one.Source, pull.Forge, pull.Repository, pull.Number)
 	if err != nil {
 		return err
 	}
 	if isNew == 0 {
-		return learnAgain(ctx, q, one)
+		return l.learnAgain(ctx, one)
 	}
-	return attach(ctx, q, one)
+	return attach(ctx, l.session, one)
 }
 
 // attach adds a comment to the note that says the same, or makes a note of it.
@@ -128,23 +165,23 @@ func attach(ctx context.Context, q session, one store.Learned) error {
 	if !found {
 		return nil
 	}
-	if into.AskedAt.Before(one.Note.AskedAt) {
-		into.AskedAt = one.Note.AskedAt
-	}
-	_, err = q.exec(ctx, `UPDATE memory_notes SET asked_at = ?, ending = ? WHERE id = ?`, into.AskedAt.UnixMicro(), better(into, one.Note.Ending), into.ID)
+	addAsked(&into, one.Note)
+	_, err = q.exec(ctx, `UPDATE memory_notes SET asked_at = ?, ending = ? WHERE id = ?`, into.AskedAt.UnixMicro(), into.Ending, into.ID)
 	if err != nil {
 		return err
 	}
 	return countAsked(ctx, q, into.ID)
 }
 
-// better is the better ending of a note and of a comment that asks for the same. What a person wrote by
-// hand has none.
-func better(note store.Note, ending store.NoteEnding) store.NoteEnding {
-	if note.Ending != "" && slices.Index(store.NoteEndings, ending) < slices.Index(store.NoteEndings, note.Ending) {
-		return ending
+// addAsked gives a note what a comment that asks for the same adds to it: the later date and the better
+// ending. What a person wrote by hand has no ending.
+func addAsked(note *store.Note, asked store.Note) {
+	if note.AskedAt.Before(asked.AskedAt) {
+		note.AskedAt = asked.AskedAt
 	}
-	return note.Ending
+	if note.Ending != "" && slices.Index(store.NoteEndings, asked.Ending) < slices.Index(store.NoteEndings, note.Ending) {
+		note.Ending = asked.Ending
+	}
 }
 
 // countAsked counts on how many pull requests a note was asked for; that a person wrote it counts as one.
@@ -154,36 +191,44 @@ func countAsked(ctx context.Context, q session, note string) error {
 	return err
 }
 
-// learnAgain follows a comment that is known: its note says what it says now. If others have asked for
-// the same, and it asks for something else now, it leaves the note.
-func learnAgain(ctx context.Context, q session, one store.Learned) error {
+// learnAgain follows a comment that is known. If others have asked for the same, and it asks for
+// something else now, it leaves the note. Otherwise the note says what it says now, if the note has its
+// words or those of none that is there.
+func (l *learning) learnAgain(ctx context.Context, one store.Learned) error {
 	type known struct {
-		id, source string
-		sources    int64
+		store.Note
+		source string
+		others bool
 	}
-	note, found, err := first(ctx, q, func(r row) (n known, err error) {
-		err = r.Scan(&n.id, &n.source, &n.sources)
+	note, found, err := first(ctx, l.session, func(r row) (n known, err error) {
+		var sources int64
+		n.Note, err = scanNoteAnd(r, &n.source, &sources)
+		n.others = sources > 1
 		return n, err
-	}, `SELECT id, source, (SELECT COUNT(*) FROM memory_sources WHERE note = memory_notes.id) FROM memory_notes
+	}, `SELECT `+noteColumns+`, source, (SELECT COUNT(*) FROM memory_sources WHERE note = memory_notes.id) FROM memory_notes
 		WHERE id = (SELECT note FROM memory_sources WHERE source = ?) AND edited_by = '' AND url <> ''`, one.Source)
 	if err != nil || !found {
 		return err
 	}
-	n := one.Note
-	switch own := note.source == one.Source || note.source == ""; {
-	case note.sources == 1:
-		_, err = q.exec(ctx, `UPDATE memory_notes SET body = ?, path = ?, author = ?, source = ?, ending = ? WHERE id = ?`, n.Text, n.Path, n.Author, one.Source, n.Ending, note.id)
-	case one.Into != note.id:
-		if _, err := q.exec(ctx, `UPDATE memory_notes SET source = '' WHERE id = ? AND source = ?`, note.id, one.Source); err != nil {
+	if note.others && one.Into != note.ID {
+		if err := l.leave(ctx, note.ID, one.Source); err != nil {
 			return err
 		}
-		if err := attach(ctx, q, one); err != nil {
+		if err := attach(ctx, l.session, one); err != nil {
 			return err
 		}
-		err = countAsked(ctx, q, note.id)
-	case own:
-		_, err = q.exec(ctx, `UPDATE memory_notes SET body = ?, path = ?, author = ?, source = ? WHERE id = ?`, n.Text, n.Path, n.Author, one.Source, note.id)
+		return countAsked(ctx, l.session, note.ID)
 	}
+	if !note.others || note.source == "" { // nothing of it is another's, or is known to be
+		note.source, note.URL, note.Pull, note.AskedAt, note.Ending = one.Source, one.Note.URL, one.Note.Pull, one.Note.AskedAt, one.Note.Ending
+	}
+	if note.source == one.Source {
+		l.erased = l.erased || note.Text != one.Note.Text || note.Path != one.Note.Path
+		note.Text, note.Path, note.Author = one.Note.Text, one.Note.Path, one.Note.Author
+	}
+	addAsked(&note.Note, one.Note)
+	_, err = l.exec(ctx, `UPDATE memory_notes SET body = ?, path = ?, author = ?, url = ?, pull = ?, asked_at = ?, ending = ?, source = ? WHERE id = ?`,
+		note.Text, note.Path, note.Author, note.URL, note.Pull, note.AskedAt.UnixMicro(), note.Ending, note.source, note.ID)
 	return err
 }
 
@@ -196,17 +241,20 @@ func insertNote(ctx context.Context, q session, n store.Note, source string) err
 	return err
 }
 
-func scanNote(r row) (n store.Note, err error) {
-	err = r.Scan(&n.ID, &n.Repository.Forge, &n.Repository.Name, &n.Text, &n.Path, &n.Ending, &n.Author, &n.URL, &n.Pull, &n.Asked, micros{&n.AskedAt},
-		micros{&n.CreatedAt}, &n.EditedBy, micros{&n.EditedAt}, micros{&n.UsedAt})
+func scanNote(r row) (store.Note, error) { return scanNoteAnd(r) }
+
+// scanNoteAnd scans a note and the columns after it.
+func scanNoteAnd(r row, more ...any) (n store.Note, err error) {
+	err = r.Scan(append([]any{&n.ID, &n.Repository.Forge, &n.Repository.Name, &n.Text, &n.Path, &n.Ending, &n.Author, &n.URL, &n.Pull, &n.Asked, micros{&n.AskedAt},
+		micros{&n.CreatedAt}, &n.EditedBy, micros{&n.EditedAt}, micros{&n.UsedAt}}, more...)...)
 	return n, err
 }
 
 // forgetGone takes the comments of a pull request that are not there any more from their notes, and
 // removes the notes that have none left. Hashes of notes that a person has forgotten or edited stay.
-func forgetGone(ctx context.Context, q session, lesson store.Lesson) error {
+func (l *learning) forgetGone(ctx context.Context, lesson store.Lesson) error {
 	type kept struct{ source, note string }
-	known, err := list(ctx, q, func(r row) (one kept, err error) {
+	known, err := list(ctx, l.session, func(r row) (one kept, err error) {
 		err = r.Scan(&one.source, &one.note)
 		return one, err
 	}, `SELECT memory_sources.source, memory_notes.id FROM memory_sources JOIN memory_notes ON memory_notes.id = memory_sources.note
@@ -219,16 +267,18 @@ func forgetGone(ctx context.Context, q session, lesson store.Lesson) error {
 		if slices.Contains(lesson.Present, one.source) {
 			continue
 		}
-		if _, err := q.exec(ctx, `DELETE FROM memory_sources WHERE source = ?`, one.source); err != nil {
+		if _, err := l.exec(ctx, `DELETE FROM memory_sources WHERE source = ?`, one.source); err != nil {
 			return err
 		}
-		if _, err := q.exec(ctx, `UPDATE memory_notes SET source = '' WHERE id = ? AND source = ?`, one.note, one.source); err != nil {
+		if err := l.leave(ctx, one.note, one.source); err != nil {
 			return err
 		}
-		if _, err := q.exec(ctx, `DELETE FROM memory_notes WHERE id = ? AND NOT EXISTS (SELECT 1 FROM memory_sources WHERE note = memory_notes.id)`, one.note); err != nil {
+		removed, err := l.exec(ctx, `DELETE FROM memory_notes WHERE id = ? AND NOT EXISTS (SELECT 1 FROM memory_sources WHERE note = memory_notes.id)`, one.note)
+		if err != nil {
 			return err
 		}
-		if err := countAsked(ctx, q, one.note); err != nil {
+		l.erased = l.erased || removed > 0
+		if err := countAsked(ctx, l.session, one.note); err != nil {
 			return err
 		}
 	}
@@ -252,20 +302,20 @@ func (s *Store) AddNote(ctx context.Context, note store.Note, most int) (store.N
 	if err := requireName("name of the repository", note.Repository.Name); err != nil {
 		return store.Note{}, err
 	}
-	err := s.writeNotes(ctx, false, func(q session) error {
+	err := s.writeNotes(ctx, func(q session) (bool, error) {
 		if err := makeRoom(ctx, q, note.Repository, most-1); err != nil {
-			return err
+			return false, err
 		}
 		count, _, err := first(ctx, q, scanNumber, `SELECT COUNT(*) FROM memory_notes WHERE forge = ? AND repository = ?`, note.Repository.Forge, note.Repository.Name)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if count >= int64(most) {
-			return task.Errorf(task.TooLarge, "%s has %d notes; there can be no more", note.Repository.Name, count).WithHint("forget one of them first")
+			return false, task.Errorf(task.TooLarge, "%s has %d notes; there can be no more", note.Repository.Name, count).WithHint("forget one of them first")
 		}
 		note.ID, note.Asked = newID(), 1
 		note.AskedAt, note.CreatedAt, note.EditedAt = moment(note.AskedAt), made(note.CreatedAt), moment(note.EditedAt)
-		return insertNote(ctx, q, note, "")
+		return false, insertNote(ctx, q, note, "")
 	})
 	return orNothing(note, err)
 }
@@ -296,16 +346,16 @@ func (s *Store) ListNotes(ctx context.Context, filter store.NoteFilter) ([]store
 
 // EditNote implements store.Memory.
 func (s *Store) EditNote(ctx context.Context, id, text, by string, at time.Time) (note store.Note, err error) {
-	err = s.writeNotes(ctx, true, func(q session) error {
+	err = s.writeNotes(ctx, func(q session) (bool, error) {
 		if _, err := q.exec(ctx, `UPDATE memory_notes SET body = ?, edited_by = ?, edited_at = ? WHERE id = ?`, text, by, at.UnixMicro(), id); err != nil {
-			return err
+			return false, err
 		}
 		var found bool
 		note, found, err = first(ctx, q, scanNote, `SELECT `+noteColumns+` FROM memory_notes WHERE id = ?`, id)
 		if err == nil && !found {
 			err = noNote(id)
 		}
-		return err
+		return true, err
 	})
 	return orNothing(note, err)
 }
@@ -314,12 +364,12 @@ func noNote(id string) error { return task.Errorf(task.NotFound, "there is no no
 
 // ForgetNote implements store.Memory. The hashes of its sources stay.
 func (s *Store) ForgetNote(ctx context.Context, id string) error {
-	return s.writeNotes(ctx, true, func(q session) error {
+	return s.writeNotes(ctx, func(q session) (bool, error) {
 		removed, err := q.exec(ctx, `DELETE FROM memory_notes WHERE id = ?`, id)
 		if err == nil && removed == 0 {
 			err = noNote(id)
 		}
-		return err
+		return true, err
 	})
 }
 
@@ -328,8 +378,8 @@ func (s *Store) UseNotes(ctx context.Context, ids []string, at time.Time) error 
 	if len(ids) == 0 {
 		return nil
 	}
-	return s.writeNotes(ctx, false, func(q session) error {
+	return s.writeNotes(ctx, func(q session) (bool, error) {
 		_, err := q.exec(ctx, `UPDATE memory_notes SET used_at = ? WHERE id IN (`+listOf(len(ids))+`)`, append([]any{at.UnixMicro()}, arguments(ids)...)...)
-		return err
+		return false, err
 	})
 }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 
 	"github.com/pressly/goose/v3"
@@ -20,10 +21,25 @@ func dialect(path string) relational.Dialect {
 			JOIN sqlite_master ON sqlite_master.name = dbstat.name GROUP BY sqlite_master.tbl_name`,
 		Now:       `CAST(unixepoch('subsec') * 1000000 AS INTEGER)`,
 		Version:   `PRAGMA data_version`,
-		Overwrite: `PRAGMA secure_delete = 1`, OverwriteNot: `PRAGMA secure_delete = 0`, EmptyLog: `PRAGMA wal_checkpoint(TRUNCATE)`,
+		Overwrite: `PRAGMA secure_delete = 1`, OverwriteNot: `PRAGMA secure_delete = 0`, EmptyLog: emptyLog,
 		Classify: classify,
 		Explain:  func(err error) *task.Error { return explain(path, err) },
 	}
+}
+
+// emptyLog moves what is in the log into the file, and makes the log empty. It does not wait for those
+// who are reading it, which may be a whole backup: nothing else can be written meanwhile.
+func emptyLog(ctx context.Context, writes *sql.DB) error {
+	connection, err := writes.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx) // the last statement has to be run
+	for _, statement := range []string{`PRAGMA busy_timeout(0)`, `PRAGMA wal_checkpoint(TRUNCATE)`, `PRAGMA ` + busyPragma()} {
+		_, failed := connection.ExecContext(ctx, statement)
+		err = errors.Join(err, failed)
+	}
+	return errors.Join(err, connection.Close())
 }
 
 // codeOf returns the engine's code, with and without what makes it more exact.

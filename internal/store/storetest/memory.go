@@ -19,6 +19,8 @@ var memoryChecks = []check{
 	{"a repository keeps so many notes, those that were used last and those of people", mostNotes},
 	{"a repository whose notes were all used keeps a new one", newNoteStays},
 	{"a note stays while one of its comments is there", oneOfTwoComments},
+	{"a note gets the words of another pull request's comment when its own is gone", wordsOfAnother},
+	{"a pull request that was closed, opened again and merged ended well for all its comments", mergedLater},
 	{"a comment that comes to say something else leaves its note", commentLeaves},
 	{"how often counts pull requests, and the best ending stays", askedByPulls},
 	{"what says the same as a note that is gone is a new note", intoNothing},
@@ -180,6 +182,60 @@ func oneOfTwoComments(t *testing.T, s store.Store) {
 	equal(t, found[0].Author+": "+found[0].Text, "bob: Please close the gate.") // nothing is left of the first
 	must(t, s.Learn(t.Context(), lesson([]string{})))
 	equal(t, len(notes(t, s)), 0)
+}
+
+// on is what is learned from the comments of another pull request, an hour earlier for each number before 7.
+func on(number int64, all ...store.Learned) store.Lesson {
+	other := lesson(nil, all...)
+	other.Pull.Number = number
+	for at := range all {
+		note := &all[at].Note
+		note.Pull, note.URL, note.AskedAt = number, fmt.Sprint("https://forge.example/", number), noon.Add(time.Duration(number-7)*time.Hour)
+		other.Present = append(other.Present, all[at].Source)
+	}
+	return other
+}
+
+func wordsOfAnother(t *testing.T, s store.Store) {
+	must(t, s.Learn(t.Context(), lesson([]string{"a"}, learned("a", "Close the gate."))))
+	first := notes(t, s)[0]
+	bob, carl := sameAs(first.ID, "b", "bob"), sameAs(first.ID, "c", "carl")
+	bob.Note.Ending, bob.Note.Path, carl.Note.Ending = store.NoteClosed, "fence.go", store.NoteMerged
+	fifth, sixth := on(5, bob), on(6, carl)
+	must(t, s.Learn(t.Context(), fifth))
+	must(t, s.Learn(t.Context(), sixth))
+	must(t, s.Learn(t.Context(), lesson([]string{}))) // the first was deleted
+	watched := got[[]task.Key](t)(s.WatchedPulls(t.Context(), learnedPull.Repo()))
+	equal(t, len(watched), 2) // those of the others are read again
+	must(t, s.Learn(t.Context(), fifth))
+	want := fifth.Learned[0].Note
+	want.ID, want.Asked = first.ID, 2
+	equal(t, notes(t, s), []store.Note{want})
+	must(t, s.Learn(t.Context(), sixth))
+	want.Ending, want.AskedAt = store.NoteMerged, sixth.Learned[0].Note.AskedAt // and these are the best and the last
+	equal(t, notes(t, s), []store.Note{want})
+	equal(t, len(got[[]task.Key](t)(s.WatchedPulls(t.Context(), learnedPull.Repo()))), 0)
+	must(t, s.Learn(t.Context(), on(5, learned("b", "Paint the fence.")))) // it asks for something else now
+	equal(t, got[[]task.Key](t)(s.WatchedPulls(t.Context(), learnedPull.Repo()))[0].Number, 6)
+}
+
+func mergedLater(t *testing.T, s store.Store) {
+	both := func(ending store.NoteEnding, into string) store.Lesson {
+		all := []store.Learned{learned("a", "Close the gate."), sameAs("a", "b", "bob")}
+		for at := range all {
+			all[at].Note.Ending = ending
+			if into != "" {
+				all[at].Into = into
+			}
+		}
+		return lesson([]string{"a", "b"}, all...)
+	}
+	must(t, s.Learn(t.Context(), both(store.NoteClosed, "")))
+	want := notes(t, s)[0]
+	equal(t, want.Ending, store.NoteClosed)
+	must(t, s.Learn(t.Context(), both(store.NoteMerged, want.ID)))
+	want.Ending = store.NoteMerged
+	equal(t, notes(t, s), []store.Note{want})
 }
 
 func commentLeaves(t *testing.T, s store.Store) {
