@@ -60,17 +60,22 @@ type part struct {
 const (
 	// weak is the weight below which a finding is only a word.
 	weak = 5
-	// inFailed is added to the weight of what is in the output of a command that failed.
-	inFailed = 100
 	// longestTrace is the most lines of a stack trace that are taken with what it belongs to.
 	longestTrace = 45
 )
 
-// findings are the parts of the log that tell of failures, the most telling first. Of equal
+// The groups of findings. Their numbers are added.
+const (
+	strong   = 1 // not only a word
+	inFailed = 2 // in the output of a command that failed
+	groups   = 4
+)
+
+// findings are the parts of the log that tell of failures, in groups, the most telling first. Of equal
 // ones the first is most likely the cause; of mere words the last tells most.
-func (e *excerpt) findings(runs []run) []part {
+func (e *excerpt) findings(runs []run) [groups][]part {
 	seen := map[string]int{}
-	var found []part
+	var found [groups][]part
 	for at, line := range e.lines {
 		s := signalOf(line)
 		if s == nil {
@@ -83,38 +88,45 @@ func (e *excerpt) findings(runs []run) []part {
 		if seen[key]++; seen[key] > repeats {
 			continue
 		}
-		p := part{at, s, s.weight}
-		if s.weight >= weak && len(runs) > 0 && at >= runs[0].start {
-			p.weight += inFailed
+		group := 0
+		if s.weight >= weak {
+			group += strong
 		}
-		found = append(found, p)
+		if len(runs) > 0 && at >= runs[0].start {
+			group += inFailed
+		}
+		found[group] = append(found[group], part{at, s, s.weight})
 	}
-	slices.SortStableFunc(found, func(a, b part) int {
-		if a.weight == b.weight && a.weight < weak {
-			return b.at - a.at
+	for group := range found {
+		if group&strong == 0 {
+			slices.Reverse(found[group])
 		}
-		return b.weight - a.weight
-	})
+		slices.SortStableFunc(found[group], func(a, b part) int { return b.weight - a.weight })
+	}
 	return found
 }
 
-// extent is where the block ends that begins with the line.
+// extent is where the block ends that begins with the line. Lines that are indented further, and
+// those of a stack trace, belong to it.
 func (e *excerpt) extent(at int, s *signal) int {
-	blanks := 0
+	blanks, indented := 0, indentation(e.lines[at])
 	for end := at + 1; end < len(e.lines); end++ {
 		line := e.lines[end]
-		if end-at > s.after && (end-at > longestTrace || !frame.MatchString(line)) {
+		belongs := indentation(line) > indented || frame.MatchString(line)
+		if end-at > s.after && (end-at > longestTrace || !belongs) {
 			return end
 		}
 		if s.until != nil && s.until.MatchString(line) {
 			return end + 1
 		}
-		if blanks += min(e.blanks[end], 1); blanks > s.blanks {
+		if blanks += min(e.blanks[end], 1); blanks > s.blanks && !belongs {
 			return end
 		}
 	}
 	return len(e.lines)
 }
+
+func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }
 
 // frame is a line of a stack trace.
 var frame = lazyregexp.New(`^\s*(\[\w+\]\s+|# )?(at |from |#\d+ |File ".*", line \d|\S+:\d+:in |\.\.\. \d+ more|\(?\S+\.exs?:\d+: |\S+:\d+: in |\[C\]: in )`)
