@@ -106,13 +106,13 @@ func (e *excerpt) findings(runs []run) [groups][]part {
 	return found
 }
 
-// extent is where the block ends that begins with the line. Lines that are indented further, and
-// those of a stack trace, belong to it.
+// extent is where the block ends that begins with the line. The lines of a stack trace belong to it,
+// and, if it is more than a word, those that are indented further.
 func (e *excerpt) extent(at int, s *signal) int {
 	blanks, indented := 0, indentation(e.lines[at])
 	for end := at + 1; end < len(e.lines); end++ {
 		line := e.lines[end]
-		belongs := indentation(line) > indented || frame.MatchString(line)
+		belongs := s.weight >= weak && indentation(line) > indented || frame.MatchString(line)
 		if end-at > s.after && (end-at > longestTrace || !belongs) {
 			return end
 		}
