@@ -141,11 +141,14 @@ type signal struct {
 	until         *lazyregexp.Regexp // its last line
 }
 
-// signalOf is the first signal that the line is, or nil.
+// signalOf is the first signal that the line is, or nil if it tells of no failure.
 func signalOf(line string) *signal {
 	lower := strings.ToLower(line)
 	for at := range signals {
 		if s := &signals[at]; hasOne(lower, s.words) && (s.match == nil || s.match.MatchString(line)) {
+			if s.weight == 0 {
+				return nil
+			}
 			return s
 		}
 	}
@@ -168,14 +171,18 @@ var signals = []signal{
 	// Surefire
 	{words: "failed tests:|tests in error:|failures:|errors:", match: lazyregexp.New(`^(\[ERROR\]|\[INFO\])?\s*(Failed tests:|Tests in error:|Failures:|Errors:)\s*`), weight: 9, after: 30, blanks: 1},
 	// go test, unittest, Jest, ScalaTest, JUnit of Gradle and Maven, TAP, minitest, R, sanitizers
-	{words: "fail|error|not ok|● |stdout ----|dubious|[-] |segmentation", match: lazyregexp.New(`^\s*--- FAIL|^FAIL:|^\s*FAIL\s+\S+[./]|^\s*● |\*\*\* FAILED \*\*\*| FAILED$|<<< (FAILURE|ERROR)!|^not ok|^---- .* stdout ----|^\s*(\d+\) )?(Failure|Error|FAIL|ERROR):?$|^\s*fail: |^\s*\[-\] |: failed$|Sanitizer: |runtime error: |Segmentation fault|^Running the tests in .* failed|\[compilation failed\]|Dubious, test returned`), weight: 8, after: 20, blanks: 3, until: testsGoOn},
+	{words: "fail|error|not ok|● |stdout ----|dubious|[-] |segmentation", match: lazyregexp.New(`^\s*--- FAIL|^FAIL:|^\s*FAIL\s+\S+[./]|^\s*● |\*\*\* FAILED \*\*\*| FAILED$|<<< (FAILURE|ERROR)!|^not ok|^---- .* stdout ----|^\s*(\d+\) )?(Failure|Error|FAIL|ERROR):?$|^\s*fail: |:\s+FAIL( \([\d.]+s\))?$|^\s*\[-\] |: failed$|Sanitizer: |runtime error: |Segmentation fault|^Running the tests in .* failed|\[compilation failed\]|Dubious, test returned`), weight: 8, after: 20, blanks: 3, until: testsGoOn},
 	// RSpec, ExUnit, PHPUnit, Mocha
 	{words: ") ", match: lazyregexp.New(`^\s*\d+\) \S`), weight: 8, after: 20, blanks: 3, until: testsGoOn},
 	// Gradle
 	{words: "what went wrong", weight: 8, after: 12},
+	// No failure, whatever the words: a test that passed, a number of failures that is none, a note of a compiler
+	{words: "ok|pass|✓|✔|error|fail|note|remark", match: lazyregexp.New(`(?i)^\s*(ok \d|--- pass|[✓✔] )|(\bok|\bpassed|✓|✔)( \([^()]*\))?$|\b(no|0|without|without any) (errors?|failures?|failed)\b|:\d+: (note|remark):`)},
 	{words: "traceback (most recent|panic: |panicked at |exception in thread|caused by: ", weight: 7, before: 2, after: 25},
-	{words: "error|fatal|exception: |✗|✖|❌", match: lazyregexp.New(`(?i)(:\d+(:\d+)?:? (fatal )?error\b|\): error |^error(\[E\d+\])?:|^\[error\]|^fatal: )|\b[A-Za-z.]*(Error|Exception): |[✗✖❌]`), weight: 6, before: 3, after: 6},
+	{words: "error|fatal|exception: |✗|✖|❌", match: lazyregexp.New(`(?i)(:\d+(:\d+)?:? (fatal )?error\b|\): error |^error(\[E\d+\])?:|^\W*(\w+ )?error (at|in|found|occurred)\b|^\[error\]|^fatal: )|\b[A-Za-z.]*(Error|Exception): |[✗✖❌]`), weight: 6, before: 3, after: 6},
 	{words: ": ***", match: lazyregexp.New(`^make(\[\d+\])?: \*\*\*`), weight: 4, before: 6, after: 1},
 	{words: " warning", match: lazyregexp.New(`(?i):\d+(:\d+)?:? warning`), weight: 2, after: 4},
+	// Linters
+	{words: ":", match: lazyregexp.New(`^\s*\S*\w\.\w+:\d+:\d+: `), weight: 5, before: 1, after: 3},
 	{words: "error|fatal|fail|not found|no such file|cannot|can't|could not|unable to|undefined|denied|exception|abort|crash|mismatch|violat|rejected", match: lazyregexp.New(`(?i)\b(errors?|fatal|fail(ed|ures?|s)?|not found|no such file|cannot|can't|could not|unable|undefined|denied|exception|abort(ed|ing)?|crash(ed)?|mismatch|violat\w+|rejected)\b`), weight: 3, before: 2, after: 4},
 }
