@@ -71,6 +71,7 @@ func (e *excerpt) choose(log []byte) {
 	for _, run := range shown {
 		e.take(run.start, run.start+1)
 		e.takeEnd(max(run.start, run.end-endLines/len(shown)), run.end)
+		e.take(run.end, run.end+1)
 	}
 	found := e.findings(runs)
 	e.takeParts(found[inFailed+strong])

@@ -7,20 +7,28 @@ import (
 	"github.com/toryo-dev/toryo/internal/lazyregexp"
 )
 
-// run is where a log has the output of one command: from start up to end.
+// run is where a log has the output of one command: from start, which is the command itself, up to end,
+// where the CI system says that it failed.
 type run struct{ start, end int }
 
 // failedRuns finds the output of the commands that failed, in the logs of CI systems that tell
 // where a command begins and how it ended. Of other logs the whole is one.
 func failedRuns(lines []string) []run {
 	var found []run
-	start := 0
+	start, repeated := 0, 0
 	for at, line := range lines {
+		if strings.HasPrefix(line, "The command \"") {
+			repeated = at
+		}
 		switch {
 		case strings.HasPrefix(line, "$ ") || strings.Contains(line, "##[group]Run "):
 			start = at
 		case commandFailed(line):
-			found = append(found, run{start, at + 1})
+			end := at
+			if strings.HasPrefix(line, "\" ") {
+				end = max(start, repeated)
+			}
+			found = append(found, run{start, end})
 			start = at + 1
 		}
 	}
@@ -119,7 +127,10 @@ func (e *excerpt) extent(at int, s *signal) int {
 		if s.until != nil && s.until.MatchString(line) {
 			return end + 1
 		}
-		if blanks += min(e.blanks[end], 1); blanks > s.blanks && !belongs {
+		if !belongs {
+			blanks += min(e.blanks[end], 1)
+		}
+		if blanks > s.blanks {
 			return end
 		}
 	}
