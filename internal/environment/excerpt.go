@@ -95,7 +95,7 @@ func (e *excerpt) takeParts(parts []part) {
 		if e.left == 0 {
 			return
 		}
-		start, end := p.at-p.signal.before, e.extent(p.at, p.signal)
+		start, end := e.beginning(p.at, p.signal), e.extent(p.at, p.signal)
 		e.take(start, end)
 		e.close(start-shortGap, end+shortGap)
 	}

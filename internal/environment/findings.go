@@ -68,6 +68,8 @@ type part struct {
 const (
 	// weak is the weight below which a finding is only a word.
 	weak = 5
+	// longestBefore is the most lines before a finding that belong to it.
+	longestBefore = 20
 	// longestTrace is the most lines of a stack trace that are taken with what it belongs to.
 	longestTrace = 45
 )
@@ -112,6 +114,21 @@ func (e *excerpt) findings(runs []run) [groups][]part {
 		slices.SortStableFunc(found[group], func(a, b part) int { return b.weight - a.weight })
 	}
 	return found
+}
+
+// beginning is where the block begins in which the line is: so many lines before it as its kind has. If
+// those are indented further, all of them and the line that they belong to.
+func (e *excerpt) beginning(at int, s *signal) int {
+	start := max(0, at-s.before)
+	if s.weight < weak || at == 0 || indentation(e.lines[at-1]) <= indentation(e.lines[at]) {
+		return start
+	}
+	for before := at - 1; before >= 0 && at-before <= longestBefore; before-- {
+		if indentation(e.lines[before]) <= indentation(e.lines[at]) {
+			return min(start, before)
+		}
+	}
+	return start
 }
 
 // extent is where the block ends that begins with the line. The lines of a stack trace belong to it,
