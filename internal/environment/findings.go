@@ -25,8 +25,8 @@ func failedRuns(lines []string) []run {
 			start = at
 		case commandFailed(line):
 			end := at
-			if strings.HasPrefix(line, "\" ") {
-				end = max(start, repeated)
+			if strings.HasPrefix(line, "\" ") && repeated > start {
+				end = repeated
 			}
 			found = append(found, run{start, end})
 			start = at + 1
@@ -68,9 +68,10 @@ type part struct {
 const (
 	// weak is the weight below which a finding is only a word.
 	weak = 5
-	// longestBefore is the most lines before a finding that belong to it.
+	// longestBefore is the most indented lines before a finding that are taken with it.
 	longestBefore = 20
-	// longestTrace is the most lines of a stack trace that are taken with what it belongs to.
+	// longestTrace is the most lines of a stack trace, or indented ones, that are taken with what they
+	// belong to.
 	longestTrace = 45
 )
 
@@ -116,19 +117,17 @@ func (e *excerpt) findings(runs []run) [groups][]part {
 	return found
 }
 
-// beginning is where the block begins in which the line is: so many lines before it as its kind has. If
-// those are indented further, all of them and the line that they belong to.
+// beginning is where the block begins that has the line. Some tools print what a failed test said before
+// its result, indented: that belongs to it too, and the line above, which is the name of the test.
 func (e *excerpt) beginning(at int, s *signal) int {
-	start := max(0, at-s.before)
-	if s.weight < weak || at == 0 || indentation(e.lines[at-1]) <= indentation(e.lines[at]) {
-		return start
-	}
-	for before := at - 1; before >= 0 && at-before <= longestBefore; before-- {
-		if indentation(e.lines[before]) <= indentation(e.lines[at]) {
-			return min(start, before)
+	if s.weight >= weak && at > 0 && indentation(e.lines[at-1]) > indentation(e.lines[at]) {
+		for start := at - 1; start >= max(0, at-longestBefore); start-- {
+			if indentation(e.lines[start]) <= indentation(e.lines[at]) {
+				return min(start, at-s.before)
+			}
 		}
 	}
-	return start
+	return at - s.before
 }
 
 // extent is where the block ends that begins with the line. The lines of a stack trace belong to it,
@@ -163,7 +162,7 @@ var frame = lazyregexp.New(`^\s*(\[\w+\]\s+|# )?(at |from |#\d+ |File ".*", line
 type signal struct {
 	words         string // one of these, in lower case, is in the line
 	match         *lazyregexp.Regexp
-	weight        int
+	weight        int // 0: it tells of no failure
 	before, after int                // how many lines belong to it
 	blanks        int                // at how many gaps of empty lines it does not end
 	until         *lazyregexp.Regexp // its last line
