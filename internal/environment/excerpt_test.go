@@ -79,10 +79,10 @@ func TestExcerptGoesByTheCommandThatFailed(t *testing.T) {
 	for n := range 60 {
 		fmt.Fprintf(&noisy, "error: optional feature %c%c is not built\n", 'a'+n%26, 'a'+n/26)
 	}
-	log := "$ ./configure\n" + noisy.String() + filler("checked", 300) + "$ make check\n" + filler("ran", 300) +
+	log := "$ ./configure\n" + strings.Repeat("error: the door is shut\n", 9) + noisy.String() + filler("checked", 300) + "$ make check\n" + filler("ran", 300) +
 		"error: the door is shut\n" + filler("swept", 200) + "The command \"make check\" exited with 2.\ntravis_fold:start:cache\n" + filler("stored", 300)
 	got := Excerpt([]byte(log), 4<<10)
-	for _, want := range []string{"$ make check", "error: the door is shut", "swept part 00199", "The command \"make check\" exited with 2."} {
+	for _, want := range []string{"$ make check", "error: the door is shut\nswept part 00000", "swept part 00199", "The command \"make check\" exited with 2."} {
 		if !strings.Contains(got, want) {
 			t.Errorf("there is no %q in\n%s", want, got)
 		}

@@ -60,9 +60,8 @@ var ciMarks = []string{"travis_fold:", "travis_time:", "section_start:", "sectio
 
 // part is a part of a log that tells of a failure.
 type part struct {
-	at     int // the line with which it begins
+	at     int // the line by which it was found
 	signal *signal
-	weight int
 }
 
 const (
@@ -85,7 +84,11 @@ const (
 // findings are the parts of the log that tell of failures, in groups, the most telling first. Of equal
 // ones the first is most likely the cause; of mere words the last tells most.
 func (e *excerpt) findings(runs []run) [groups][]part {
-	seen := map[string]int{}
+	type kind struct {
+		group int
+		text  string
+	}
+	seen := map[kind]int{}
 	var found [groups][]part
 	for at, line := range e.lines {
 		s := signalOf(line)
@@ -95,10 +98,6 @@ func (e *excerpt) findings(runs []run) [groups][]part {
 		for len(runs) > 0 && at >= runs[0].end {
 			runs = runs[1:]
 		}
-		key := withoutNumbers(line)
-		if seen[key]++; seen[key] > repeats {
-			continue
-		}
 		group := 0
 		if s.weight >= weak {
 			group += strong
@@ -106,13 +105,16 @@ func (e *excerpt) findings(runs []run) [groups][]part {
 		if len(runs) > 0 && at >= runs[0].start {
 			group += inFailed
 		}
-		found[group] = append(found[group], part{at, s, s.weight})
+		key := kind{group, withoutNumbers(line)}
+		if seen[key]++; seen[key] <= repeats {
+			found[group] = append(found[group], part{at, s})
+		}
 	}
 	for group := range found {
 		if group&strong == 0 {
 			slices.Reverse(found[group])
 		}
-		slices.SortStableFunc(found[group], func(a, b part) int { return b.weight - a.weight })
+		slices.SortStableFunc(found[group], func(a, b part) int { return b.signal.weight - a.signal.weight })
 	}
 	return found
 }
@@ -162,7 +164,7 @@ var frame = lazyregexp.New(`^\s*(\[\w+\]\s+|# )?(at |from |#\d+ |File ".*", line
 type signal struct {
 	words         string // one of these, in lower case, is in the line
 	match         *lazyregexp.Regexp
-	weight        int // 0: it tells of no failure
+	weight        int                // 0: it tells of no failure
 	before, after int                // how many lines belong to it
 	blanks        int                // at how many gaps of empty lines it does not end
 	until         *lazyregexp.Regexp // its last line
