@@ -18,6 +18,8 @@ const (
 	repeats = 4
 	// shortGap is the most lines between two parts that are shown too.
 	shortGap = 4
+	// mostRuns is of how many failed commands, the last ones, the end is shown in any case.
+	mostRuns = 3
 	// mostFindings is how many findings of a kind are looked at: each tells one line at least.
 	mostFindings = 4 * ExcerptLines
 )
@@ -58,41 +60,42 @@ type excerpt struct {
 	room, left int // bytes and lines
 }
 
-// choose takes lines, the most telling ones first, until there is no room.
+// choose takes lines, the most telling ones first, until there is no room: what tells of failures in
+// the output of the commands that failed, then the rest of that output, then everything else.
 func (e *excerpt) choose(log []byte) {
 	runs := failedRuns(e.lines)
 	last := len(e.lines)
 	e.takeEnd(last-lastLines, last)
 	e.take(0, firstLines)
-	for _, run := range runs[max(0, len(runs)-3):] {
+	shown := runs[max(0, len(runs)-mostRuns):]
+	for _, run := range shown {
 		e.take(run.start, run.start+1)
-		e.takeEnd(max(run.start, run.end-endLines), run.end)
+		e.takeEnd(max(run.start, run.end-endLines/len(shown)), run.end)
+		e.take(run.end, run.end+1)
 	}
 	found := e.findings(runs)
-	words := slices.IndexFunc(found, func(p part) bool { return p.weight < weak })
-	if words < 0 {
-		words = len(found)
-	}
-	e.takeParts(found[:min(words, mostFindings)])
+	e.takeParts(found[inFailed+strong])
 	if decided := Classify(log, 1); decided.Number > 0 {
 		if at := slices.IndexFunc(e.lines, func(line string) bool { return strings.TrimSpace(line) == decided.Line }); at >= 0 {
 			e.take(at-2, at+3)
 		}
 	}
-	e.takeParts(found[words:min(len(found), words+mostFindings)])
-	for _, run := range runs {
+	e.takeParts(found[inFailed])
+	e.takeParts(found[strong])
+	for _, run := range slices.Backward(runs) {
 		e.takeEnd(run.start, run.end)
 	}
+	e.takeParts(found[0])
 	e.takeEnd(0, last)
 }
 
 // takeParts takes parts as far as there is room, and the short gaps beside them.
 func (e *excerpt) takeParts(parts []part) {
-	for _, p := range parts {
+	for _, p := range parts[:min(len(parts), mostFindings)] {
 		if e.left == 0 {
 			return
 		}
-		start, end := p.at-p.signal.before, e.extent(p.at, p.signal)
+		start, end := e.beginning(p.at, p.signal), e.extent(p.at, p.signal)
 		e.take(start, end)
 		e.close(start-shortGap, end+shortGap)
 	}

@@ -134,7 +134,7 @@ var rules = []rule{
 	when(Container, engine, "cannot connect to the docker daemon|error during connect:|is the docker daemon running"),
 	when(Container, engine, "error response from daemon").unless(
 		"dockerfile parse error", "no build stage", "toomanyrequests", "timeout", "no such host", "connection refused",
-		"dockerfile (", "connection reset", "service unavailable", "unexpected eof", "bad gateway", "network is unreachable", "no route to host", "context deadline exceeded",
+		"dockerfile (", "connection reset", "service unavailable", "unexpected eof", "bad gateway", "network is unreachable", "cannot assign requested address", "no route to host", "context deadline exceeded",
 		"client.timeout", "request canceled", "internal server error", "too many requests", ": eof", "cannot locate specified dockerfile"),
 	when(Container, engine, "oci runtime").unless("timeout"),
 	when(Container, engine, "pull access denied"),
@@ -208,7 +208,7 @@ var rules = []rule{
 	when(Network, broken, "econnrefused|connection refused").unless(local...),
 	when(Network, broken, "connection timed out|connect timed out|connection timeout|connecttimeout|connect timeout|operation timed out|request timed out|read timed out|readtimeouterror|i/o timeout|timed out after|sockettimeoutexception|timeout exceeded|timeout was reached|network timeout|handshake timeout|timed out reading|download timed out|operation too slow|timeout error").unless(append([]string{"test", "--connect"}, local...)...),
 	when(Network, broken, "connection reset|connection was reset|connection aborted|connection broken|connection closed|connection failed|broken connection").unless(append([]string{"retrying", "warning: retry"}, local...)...),
-	when(Network, broken, "network is unreachable|no route to host|host is unreachable|network unreachable|there was a problem with your network connection|network connectivity|network error|check your internet connection|check your network|no internet"),
+	when(Network, broken, "network is unreachable|connect: cannot assign requested address|no route to host|host is unreachable|network unreachable|there was a problem with your network connection|network connectivity|network error|check your internet connection|check your network|no internet"),
 	when(Network, broken, "failed to connect to|could not connect to|couldn't connect to|unable to connect to|cannot connect to|failed to establish a new connection|can't connect to").unless(append([]string{"docker daemon", "display", "database", "bus", "retrying", "mysql", "postgres", "redis", "socket", "x server", "mongo", "chrome"}, local...)...),
 	when(Network, broken, "unexpected eof|unexpected end of file", "http|https|fetch|download|read:|ssl|tls|remote|rpc failed|registry").unless("json", "gzip: stdin", "xml", "yaml", ".py\"", "bash"),
 	when(Network, broken, "eof occurred in violation of protocol|ssl_error_syscall|gnutls recv error|gnutls_handshake|ssl connection has been closed|unable to establish ssl connection|tls connection was non-properly terminated|error in the pull function"),
