@@ -53,6 +53,8 @@ func (e *Evaluation) check(ctx context.Context, t taskset.Task) (Check, error) {
 	var kept Check
 	if !e.Recheck && readJSON(e.checkFile(t), &kept) == nil && e.sameEnvironment(ctx, kept) {
 		kept.Cached = true
+		now := e.Now()
+		_ = os.Chtimes(e.checkFile(t), now, now) // or it is removed too early, and made again
 		return kept, nil
 	}
 	made, err := e.checkNow(ctx, t)
@@ -211,6 +213,7 @@ func (c *Check) decide(without []tested) {
 	passes := slices.DeleteFunc(slices.Clone(c.Expected.FailToPass), func(name string) bool {
 		return !slices.ContainsFunc(without, func(ran tested) bool { return ran.statuses()[name] == testreport.Passed })
 	})
+	cut := slices.IndexFunc(without, func(ran tested) bool { return ran.cut() != "" })
 	switch {
 	case c.Gold.Note != "":
 		c.Reason = "with the change that people made: " + c.Gold.Note
@@ -221,8 +224,8 @@ func (c *Check) decide(without []tested) {
 		if c.Gold.Missing > 0 {
 			c.Reason += fmt.Sprintf(" (%d of them are not in the report)", c.Gold.Missing)
 		}
-	case slices.ContainsFunc(without, tested.cut):
-		c.Reason = "without any change: " + c.NoChange.Note
+	case cut >= 0:
+		c.Reason = "without any change: " + without[cut].cut()
 	case len(passes) > 0:
 		c.Reason = fmt.Sprintf("%d tests of FAIL_TO_PASS pass without any change, such as %s", len(passes), passes[0])
 	case without[0].finished() != without[len(without)-1].finished():

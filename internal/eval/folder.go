@@ -168,6 +168,15 @@ func (f Folder) Attempt(model, id string, number int) (attempt Attempt, found bo
 	return attempt, true, nil
 }
 
+// HasAttempts reports whether any attempt was finished.
+func (f Folder) HasAttempts() (bool, error) {
+	entries, err := os.ReadDir(filepath.Join(string(f), attemptsName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, task.Wrap(task.DataDir, err, "the attempts cannot be read")
+	}
+	return len(entries) > 0, nil
+}
+
 // Keep writes down an attempt that has ended.
 func (f Folder) Keep(attempt Attempt) error {
 	return writeJSON(f.attempt(attempt.Model, attempt.Task, attempt.Number), attempt)

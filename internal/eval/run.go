@@ -96,7 +96,12 @@ func (e *Evaluation) Run(ctx context.Context) (Results, error) {
 func (e *Evaluation) say(format string, args ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.Progress(fmt.Sprintf(format, args...))
+	e.progress(fmt.Sprintf(format, args...))
+}
+
+// progress tells of something that may have names and errors of others in it.
+func (e *Evaluation) progress(line string) {
+	e.Progress(textfmt.OneLine(textfmt.Plain(e.Redact(line))))
 }
 
 // checkAll checks all tasks.
@@ -263,7 +268,7 @@ func (e *Evaluation) count(one turn, made Attempt, of int) {
 	if made.Error != "" {
 		text += ": " + made.Error
 	}
-	e.Progress(fmt.Sprintf("%s (%.0f s, cost %s)", text, made.Seconds, made.Cost))
+	e.progress(fmt.Sprintf("%s (%.0f s, cost %s)", text, made.Seconds, made.Cost))
 }
 
 // attempt makes one attempt, and once more if it ends in an error.

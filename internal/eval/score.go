@@ -304,10 +304,15 @@ func (t tested) matters(ran *environment.Baseline, want Expected) bool {
 	})
 }
 
-// cut reports whether nothing can be said of the tests: there was no environment for them, or
-// they came to a limit.
-func (t tested) cut() bool {
-	return t.problem != "" || slices.ContainsFunc(t.runs, func(ran *environment.Baseline) bool { return ran.Exceeded != sandbox.NoLimit })
+// cut says why nothing can be said of the tests, if that is so: there was no environment for
+// them, or they came to a limit.
+func (t tested) cut() string {
+	for _, ran := range t.runs {
+		if t.problem == "" && ran.Exceeded != sandbox.NoLimit {
+			return noteOf(ran)
+		}
+	}
+	return t.problem
 }
 
 // finished reports whether the runners have said all that there is.
