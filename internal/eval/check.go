@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/eval/source"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -36,7 +35,7 @@ type Check struct {
 }
 
 // checkVersion changes when checks of earlier versions do not count any more.
-const checkVersion = "2"
+const checkVersion = "3"
 
 // checkFile is where the check of a task is kept, by all that it depends on but for the
 // digest of the environment, which is in it.
@@ -138,7 +137,7 @@ func (e *Evaluation) checkNow(ctx context.Context, t taskset.Task) (check Check,
 		return Check{}, err
 	}
 	check = Check{Task: t.ID, Expected: Expected{FailToPass: t.FailToPass, PassToPass: t.PassToPass, Receipt: receipt}}
-	if check.Expected.Allowed, err = needed(ctx, from, t, receipt); err != nil {
+	if check.Expected.Allowed, err = needed(ctx, from, t, receipt, tests); err != nil {
 		return Check{}, err
 	}
 	before, err := e.twice(ctx, subject{task: t, from: from, commit: tests, receipt: receipt}, func(ran tested) bool { return !ran.finished() })
@@ -173,21 +172,6 @@ func (e *Evaluation) twice(ctx context.Context, of subject, again func(tested) b
 	}
 	second, err := e.Scorer.run(ctx, of)
 	return []tested{ran, second}, err
-}
-
-// needed are files of the change that people made which would be put back in the work of
-// others. They stay in both.
-func needed(ctx context.Context, from *source.Repository, t taskset.Task, receipt environment.Receipt) ([]string, error) {
-	change, err := from.Apply(ctx, from.Base, t.Patch)
-	if err != nil {
-		return nil, err
-	}
-	judge, err := newJudge(ctx, from, t, receipt, nil)
-	if err != nil {
-		return nil, err
-	}
-	found, err := judge.judge(ctx, change)
-	return found.back, err
 }
 
 // both are the tests that passed both times.

@@ -78,6 +78,12 @@ const (
 // newSet writes a set of tasks and reads it.
 func newSet(t *testing.T, ids ...string) taskset.Set {
 	t.Helper()
+	return newSetWith(t, nil, ids...)
+}
+
+// newSetWith is a set whose repositories have more files.
+func newSetWith(t *testing.T, files []string, ids ...string) taskset.Set {
+	t.Helper()
 	folder := t.TempDir()
 	var rows strings.Builder
 	for _, id := range ids {
@@ -89,6 +95,9 @@ func newSet(t *testing.T, ids ...string) taskset.Set {
 		p.write("total.py", wrong)
 		p.write("test_sum.py", test)
 		p.write("testutil/__init__.py", same)
+		if err := writes(files...)(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
 		p.git("add", ".")
 		p.git("commit", "--quiet", "-m", "first")
 		p.write("total.py", right)
@@ -260,6 +269,45 @@ func TestScores(t *testing.T) {
 	for _, attempt := range results.Attempts {
 		if attempt.Patch != "" && attempt.Score.Environment.Identity == "" {
 			t.Errorf("%s has no digest of its environment", attempt.Task)
+		}
+	}
+}
+
+// Work may adjust tests of the program that could not be loaded any more. What they say of the
+// work as they were counts all the same, and helpers of tests stay as they were.
+func TestTestsThatAreAdjusted(t *testing.T) {
+	t.Parallel()
+	const old = "import unittest\n\nfrom names import old\n\n\nclass Old(unittest.TestCase):\n    def test_name(self):\n        self.assertEqual(old(), 1)\n"
+	renamed := []string{"names.py", "def new():\n    return 1\n", "test_old.py", strings.ReplaceAll(old, "old()", "new()")}
+	renamed[3] = strings.Replace(renamed[3], "import old", "import new", 1)
+	cheat := []string{"testutil/__init__.py", "def same(case, a, b):\n    pass\n"}
+	worker := &hand{t: t, work: map[string]func(context.Context, project) error{
+		"renamed":  writes(append(renamed, "total.py", right)...),
+		"weakened": writes("total.py", right, "names.py", "def old():\n    return 2\n", "test_old.py", strings.Replace(old, ", 1)", ", 2)", 1)),
+		"removed": func(_ context.Context, p project) error {
+			p.write("total.py", right)
+			p.write("names.py", renamed[1])
+			return os.Remove(filepath.Join(p.dir, "test_old.py"))
+		},
+		"helper": writes(append(append(renamed, "total.py", wrong+"# the same\n"), cheat...)...),
+		"listed": writes("total.py", right, "requirements.txt", "listed==2.0\n"),
+	}}
+	ids := []string{"renamed", "weakened", "removed", "helper", "listed"}
+	set := newSetWith(t, []string{"names.py", "def old():\n    return 1\n", "test_old.py", old}, ids...)
+	for i := range set.Tasks {
+		set.Tasks[i].PassToPass = append(set.Tasks[i].PassToPass, "test_old.Old.test_name")
+	}
+	attempts := byTask(run(t, newEvaluation(t, set, worker)))
+	for _, id := range ids {
+		want, flags := eval.Unresolved, []string{eval.FlagTests}
+		switch id {
+		case "renamed":
+			want, flags = eval.Resolved, []string{eval.FlagTests, eval.FlagOwnTests}
+		case "listed":
+			want, flags = eval.Resolved, []string{eval.FlagSetup}
+		}
+		if got := attempts[id]; got.Status != want || !slices.Equal(got.Flags, flags) {
+			t.Errorf("%s is %s, with the flags %q: %+v", id, got.Status, got.Flags, got.Score)
 		}
 	}
 }

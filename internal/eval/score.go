@@ -315,6 +315,20 @@ func (t tested) cut() string {
 	return t.problem
 }
 
+// notLoaded reports whether tests that have to pass are missing, and none of them has failed:
+// they could not be built or loaded.
+func (t tested) notLoaded(want Expected) bool {
+	missing, all := false, t.statuses()
+	for _, name := range slices.Concat(want.FailToPass, want.PassToPass) {
+		status, found := all[name]
+		if found && status != testreport.Passed {
+			return false
+		}
+		missing = missing || !found
+	}
+	return missing && t.cut() == ""
+}
+
 // finished reports whether the runners have said all that there is.
 func (t tested) finished() bool {
 	return t.problem == "" && !slices.ContainsFunc(t.runs, func(ran *environment.Baseline) bool { return noteOf(ran) != "" })
