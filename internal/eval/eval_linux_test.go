@@ -17,6 +17,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/eval"
+	"github.com/toryo-dev/toryo/internal/eval/report"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -364,7 +365,7 @@ func TestGoesOn(t *testing.T) {
 	set := newSet(t, "a", "b", "c")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("killed")
-	outage := task.Errorf(task.Unavailable, "the provider is down; the key is sesame")
+	outage := task.Errorf(task.Unavailable, "the provider is down;\x1b[2J the key is sesame")
 	worker := &hand{t: t, cost: llm.Unit, work: map[string]func(context.Context, project) error{
 		"a": writes("total.py", right),
 		"b": func(ctx context.Context, _ project) error { cancel(stopped); <-ctx.Done(); return context.Cause(ctx) },
@@ -383,12 +384,17 @@ func TestGoesOn(t *testing.T) {
 	again.work = map[string]func(context.Context, project) error{"b": writes("total.py", right), "c": worker.work["c"]}
 	second := newEvaluation(t, set, &again)
 	second.Out, second.Cache, second.Scorer = e.Out, e.Cache, e.Scorer
+	var lines []string
+	second.Progress = func(line string) { lines = append(lines, line) }
 	if err := second.Out.Begin(plan, false); err != nil {
 		t.Fatal(err)
 	}
 	attempts := byTask(run(t, second))
-	if c := attempts["c"]; attempts["a"].Status != eval.Resolved || attempts["b"].Status != eval.Resolved || c.Status != eval.Failed || c.Tries != 2 || c.Cost != 2*llm.Unit || c.Error != "the provider is down; the key is ***" {
+	if c := attempts["c"]; attempts["a"].Status != eval.Resolved || attempts["b"].Status != eval.Resolved || c.Status != eval.Failed || c.Tries != 2 || c.Cost != 2*llm.Unit || c.Error != "the provider is down;\x1b[2J the key is ***" {
 		t.Errorf("it came to %+v", attempts)
+	}
+	if told := strings.Join(lines, "\n"); strings.Contains(told, "sesame") || strings.Contains(told, "\x1b") || !strings.Contains(told, "is tried again: the provider is down;[2J the key is ***") {
+		t.Errorf("the terminal is told %q", told)
 	}
 	done := map[string]int{}
 	for _, job := range again.jobs {
@@ -409,6 +415,33 @@ func TestGoesOn(t *testing.T) {
 	if results := run(t, fourth); len(results.Attempts) != 3 || !strings.Contains(results.Stopped, "6.00 were spent") {
 		t.Errorf("%d attempts, stopped: %q", len(results.Attempts), results.Stopped)
 	}
+	// The results of another model have those of the first one, and those of one task the others.
+	if err := report.Write(e.Out, run(t, fourth)); err != nil {
+		t.Fatal(err)
+	}
+	other := newEvaluation(t, set, &hand{t: t})
+	other.Set.Tasks, other.Models = set.Tasks[:1], []string{"other"}
+	other.Out, other.Cache, other.Scorer, other.Budget = e.Out, e.Cache, e.Scorer, 6*llm.Unit
+	if results := run(t, other); len(results.Attempts) != 3 || len(results.Checks) != 3 || !slices.Equal(results.Tasks, []string{"a", "b", "c"}) || !slices.Equal(results.Models, []string{"other", "hand"}) {
+		t.Errorf("the results are of %q and %q: %+v", results.Models, results.Tasks, results.Attempts)
+	}
+	// A check that is used is not too old to be kept.
+	checks, err := filepath.Glob(filepath.Join(e.Cache, "checks", "*.json"))
+	if err != nil || len(checks) == 0 {
+		t.Fatalf("%q, %v", checks, err)
+	}
+	long := time.Now().Add(-80 * 24 * time.Hour)
+	for _, file := range checks {
+		if err := os.Chtimes(file, long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, fourth)
+	for _, file := range checks {
+		if info, err := os.Stat(file); err != nil || time.Since(info.ModTime()) > 24*time.Hour {
+			t.Errorf("%s was not used, %v", file, err)
+		}
+	}
 	// A check counts for the same settings only, and not when it is to be made again.
 	for name, change := range map[string]func(*eval.Evaluation){
 		"cached": func(*eval.Evaluation) {}, "other settings": func(e *eval.Evaluation) { e.Settings = "more memory" }, "made again": func(e *eval.Evaluation) { e.Recheck = true },
@@ -421,10 +454,10 @@ func TestGoesOn(t *testing.T) {
 		}
 	}
 	// With other tests the results from before do not count.
-	other := set
-	other.Tasks = slices.Clone(set.Tasks[:1])
-	other.Tasks[0].PassToPass = nil
-	fifth := newEvaluation(t, other, &hand{t: t, work: map[string]func(context.Context, project) error{"a": writes()}})
+	changed := set
+	changed.Tasks = slices.Clone(set.Tasks[:1])
+	changed.Tasks[0].PassToPass = nil
+	fifth := newEvaluation(t, changed, &hand{t: t, work: map[string]func(context.Context, project) error{"a": writes()}})
 	fifth.Out, fifth.Cache, fifth.Scorer = e.Out, e.Cache, e.Scorer
 	if a := byTask(run(t, fifth))["a"]; a.Status != eval.Unresolved {
 		t.Errorf("with other tests it is %+v", a)
@@ -441,6 +474,11 @@ func TestGoesOn(t *testing.T) {
 	}
 	if err := e.Out.Begin(eval.Plan{Set: "x", SetHash: "other", Models: map[string]string{}}, true); err != nil {
 		t.Errorf("a fresh start: %v", err)
+	}
+	for _, name := range []string{"predictions*", "report*", "index.html", "journals"} {
+		if left, err := filepath.Glob(filepath.Join(string(e.Out), name)); err != nil || len(left) > 0 {
+			t.Errorf("after a fresh start there is %q, %v", left, err)
+		}
 	}
 	if _, found, err := e.Out.Attempt("hand", "a", 1); found || err != nil {
 		t.Errorf("what was there is still there: %v", err)

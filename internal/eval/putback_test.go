@@ -12,6 +12,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/eval/source"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
+	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/testreport"
 )
 
@@ -191,6 +192,20 @@ func TestNotesThatMatter(t *testing.T) {
 	for _, want := range [][]string{{"a", "b"}, {"a", "c"}} {
 		if score := both.score(Expected{FailToPass: want}); score.Resolved || !strings.Contains(score.Note, "it ended early") {
 			t.Errorf("%q: %+v", want, score)
+		}
+	}
+}
+
+// What is said of a run that was cut is why, also if the other one was not.
+func TestReasonOfACutRun(t *testing.T) {
+	t.Parallel()
+	cut := tested{runs: []*environment.Baseline{{Exceeded: sandbox.TimeLimit}}}
+	whole := tested{runs: []*environment.Baseline{{Tests: &testreport.Report{Complete: true, Cases: []testreport.Case{{Name: "a", Status: testreport.Failed}}}}}}
+	for _, without := range [][]tested{{cut, whole}, {whole, cut}} {
+		check := Check{Expected: Expected{FailToPass: []string{"a"}}, Gold: Score{Resolved: true}, NoChange: without[1].score(Expected{FailToPass: []string{"a"}})}
+		check.decide(without)
+		if check.Usable || check.Reason != "without any change: the tests exceeded the limit of time" {
+			t.Errorf("it is %q", check.Reason)
 		}
 	}
 }

@@ -66,10 +66,11 @@ type Results struct {
 	Ended   time.Time `json:"ended"`
 }
 
-// Run checks the tasks and makes the attempts that are missing. When the context ends, it
+// Run checks the tasks and makes the attempts that are missing. The results have what earlier
+// calls have left in the folder too, if it was scored in the same way. When the context ends, it
 // returns its cause; what was finished is kept.
 func (e *Evaluation) Run(ctx context.Context) (Results, error) {
-	results := Results{Set: e.Set.Name, SetHash: e.Set.Hash, Models: e.Models}
+	results := Results{Set: e.Set.Name, SetHash: e.Set.Hash, Models: slices.Clone(e.Models)}
 	for _, one := range e.Set.Tasks {
 		results.Tasks = append(results.Tasks, one.ID)
 	}
@@ -83,6 +84,9 @@ func (e *Evaluation) Run(ctx context.Context) (Results, error) {
 	results.Checks = checks
 	if !e.OnlyCheck {
 		if results.Attempts, err = e.attemptAll(ctx, checks); err != nil {
+			return Results{}, err
+		}
+		if err := e.Out.addOthers(&results); err != nil {
 			return Results{}, err
 		}
 	}

@@ -144,7 +144,7 @@ func (o *evalOptions) run(ctx context.Context, args []string) (err error) {
 		if err := report.Write(out, results); err != nil {
 			return err
 		}
-		fmt.Fprintf(o.Stderr, "the results are in %s; %s is a page with plots\n", out, filepath.Join(o.out, report.PageFile))
+		fmt.Fprintf(o.Stderr, "the results are in %s; %s is a page with plots\n", out, filepath.Join(o.out, eval.PageFile))
 	}
 	return errors.Join(report.Print(o.Stdout, results), ended(results))
 }

@@ -50,10 +50,9 @@ type Options struct {
 
 // The names in the folder of the results.
 const (
-	lockFile       = "lock"
-	tasksFile      = "tasks.jsonl" // of a history
-	journalsFolder = "journals"
-	workPrefix     = "toryo-work-"
+	lockFile   = "lock"
+	tasksFile  = "tasks.jsonl" // of a history
+	workPrefix = "toryo-work-"
 )
 
 // Folder is the folder of the results, which no other process uses.
@@ -152,7 +151,7 @@ func Run(ctx context.Context, o Options) (results eval.Results, err error) {
 		Set: o.Set, Models: names, Attempts: o.Attempts, Parallel: o.Parallel, Budget: llm.MoneyOf(o.Budget), Within: o.Within,
 		Out: folder, Cache: o.Config.DataDir, Dir: work, Scorer: scorer, OnlyCheck: o.OnlyCheck, Recheck: o.Fresh, Now: o.Program.Now,
 		Settings: settings, Redact: o.Config.Redactor().String,
-		Worker:   Worker{Program: o.Program, Configs: configs, Engine: engine, Journals: filepath.Join(o.Out.path, journalsFolder), Play: o.Play, Log: o.Log},
+		Worker:   Worker{Program: o.Program, Configs: configs, Engine: engine, Journals: filepath.Join(o.Out.path, eval.JournalsFolder), Play: o.Play, Log: o.Log},
 		Progress: func(line string) { _, _ = fmt.Fprintln(o.Program.Stderr, line) }, // progress is a courtesy
 	}
 	results, err = run.Run(ctx)
