@@ -17,7 +17,6 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/eval"
-	"github.com/toryo-dev/toryo/internal/eval/report"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -416,8 +415,14 @@ func TestGoesOn(t *testing.T) {
 		t.Errorf("%d attempts, stopped: %q", len(results.Attempts), results.Stopped)
 	}
 	// The results of another model have those of the first one, and those of one task the others.
-	if err := report.Write(e.Out, run(t, fourth)); err != nil {
+	before, err := eval.Encode(run(t, fourth))
+	if err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range []string{eval.ResultsFile, "predictions.jsonl", "report.hand.2.json", eval.PageFile, filepath.Join(eval.JournalsFolder, "x")} {
+		if err := eval.WriteFile(filepath.Join(string(e.Out), name), before); err != nil {
+			t.Fatal(err)
+		}
 	}
 	other := newEvaluation(t, set, &hand{t: t})
 	other.Set.Tasks, other.Models = set.Tasks[:1], []string{"other"}
