@@ -78,7 +78,7 @@ func (j judge) judge(ctx context.Context, work string) (judged, error) {
 		made.back = append(made.back, change.Name)
 		if is, err := j.declares(ctx, work, change); err != nil {
 			return judged{}, err
-		} else if is && !change.Added {
+		} else if is && found.flag == FlagTests {
 			made.tests = append(made.tests, change.Name)
 		}
 		if found.spliced != nil {

@@ -209,3 +209,28 @@ func TestReasonOfACutRun(t *testing.T) {
 		}
 	}
 }
+
+// Of a package of Go that does not compile its tests are missing. A test that has failed is no
+// reason to take others.
+func TestTestsThatAreNotLoaded(t *testing.T) {
+	t.Parallel()
+	want := Expected{FailToPass: []string{"a TestA"}, PassToPass: []string{"a TestB", "b TestC"}}
+	one := func(cases ...testreport.Case) tested {
+		return tested{runs: []*environment.Baseline{{Tests: &testreport.Report{Cases: cases}}}}
+	}
+	other := testreport.Case{Name: "b TestC", Status: testreport.Passed}
+	for name, ran := range map[string]struct {
+		tested
+
+		is bool
+	}{
+		"does not compile": {one(testreport.Case{Name: "a", Status: testreport.Failed}, other), true},
+		"one fails":        {one(testreport.Case{Name: "a TestB", Status: testreport.Failed}, other), false},
+		"all pass":         {one(testreport.Case{Name: "a TestA", Status: testreport.Passed}, testreport.Case{Name: "a TestB", Status: testreport.Passed}, other), false},
+		"cut":              {tested{runs: []*environment.Baseline{{Exceeded: sandbox.TimeLimit}}}, false},
+	} {
+		if ran.notLoaded(want) != ran.is {
+			t.Errorf("%s: %v", name, !ran.is)
+		}
+	}
+}
