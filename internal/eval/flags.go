@@ -107,12 +107,26 @@ func (j judge) setsUp(ctx context.Context, work string, gold subject) (bool, err
 		if err != nil {
 			return false, err
 		}
-		added := without(strings.Split(string(is), "\n"), strings.Split(string(was), "\n"))
-		if names(strings.Join(added, "\n"), path.Base(gold.task.Repo)) {
+		if names(added(was, is), path.Base(gold.task.Repo)) {
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// added are the lines of a file that were not in it before.
+func added(was, is []byte) string {
+	known := map[string]bool{}
+	for line := range strings.Lines(string(was)) {
+		known[line] = true
+	}
+	var lines strings.Builder
+	for line := range strings.Lines(string(is)) {
+		if !known[line] {
+			lines.WriteString(line)
+		}
+	}
+	return lines.String()
 }
 
 // names reports whether a text has the name of a package. Registries take dashes, dots and

@@ -145,6 +145,11 @@ func (j judge) look(ctx context.Context, work string, change source.Change, name
 	if j.kinds.Kind(change.Name) == testfiles.Program && !testfiles.IsBuildFile(change.Name) {
 		return seen{}, nil
 	}
+	return j.inside(ctx, work, change)
+}
+
+// inside looks at a file of several purposes.
+func (j judge) inside(ctx context.Context, work string, change source.Change) (seen, error) {
 	if !isRegular(change) && !isGone(change) { // a link: what it says is in another file
 		return seen{back: true, flag: FlagRunner}, nil
 	}

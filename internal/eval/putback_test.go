@@ -234,3 +234,15 @@ func TestTestsThatAreNotLoaded(t *testing.T) {
 		}
 	}
 }
+
+// A list of packages that names the project itself may get its future.
+func TestTheProjectItself(t *testing.T) {
+	t.Parallel()
+	for is, want := range map[string]bool{
+		"flask==1.0\nmy_app==2.0\n": true, "flask==1.0\nMy.App @ https://example.com/x.whl\n": true, "flask==1.0\nmy-app-plugin\n": false, "flask==1.0\n": false, "flask==2.0\n": false,
+	} {
+		if names(added([]byte("flask==1.0\n"), []byte(is)), "my-app") != want {
+			t.Errorf("%q: %v", is, !want)
+		}
+	}
+}
