@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/eval/source"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -36,7 +35,7 @@ type Check struct {
 }
 
 // checkVersion changes when checks of earlier versions do not count any more.
-const checkVersion = "2"
+const checkVersion = "3"
 
 // checkFile is where the check of a task is kept, by all that it depends on but for the
 // digest of the environment, which is in it.
@@ -53,6 +52,8 @@ func (e *Evaluation) check(ctx context.Context, t taskset.Task) (Check, error) {
 	var kept Check
 	if !e.Recheck && readJSON(e.checkFile(t), &kept) == nil && e.sameEnvironment(ctx, kept) {
 		kept.Cached = true
+		now := e.Now()
+		_ = os.Chtimes(e.checkFile(t), now, now) // or it is removed too early, and made again
 		return kept, nil
 	}
 	made, err := e.checkNow(ctx, t)
@@ -136,7 +137,7 @@ func (e *Evaluation) checkNow(ctx context.Context, t taskset.Task) (check Check,
 		return Check{}, err
 	}
 	check = Check{Task: t.ID, Expected: Expected{FailToPass: t.FailToPass, PassToPass: t.PassToPass, Receipt: receipt}}
-	if check.Expected.Allowed, err = needed(ctx, from, t, receipt); err != nil {
+	if check.Expected.Allowed, err = needed(ctx, from, t, receipt, tests); err != nil {
 		return Check{}, err
 	}
 	before, err := e.twice(ctx, subject{task: t, from: from, commit: tests, receipt: receipt}, func(ran tested) bool { return !ran.finished() })
@@ -173,21 +174,6 @@ func (e *Evaluation) twice(ctx context.Context, of subject, again func(tested) b
 	return []tested{ran, second}, err
 }
 
-// needed are files of the change that people made which would be put back in the work of
-// others. They stay in both.
-func needed(ctx context.Context, from *source.Repository, t taskset.Task, receipt environment.Receipt) ([]string, error) {
-	change, err := from.Apply(ctx, from.Base, t.Patch)
-	if err != nil {
-		return nil, err
-	}
-	judge, err := newJudge(ctx, from, t, receipt, nil)
-	if err != nil {
-		return nil, err
-	}
-	found, err := judge.judge(ctx, change)
-	return found.back, err
-}
-
 // both are the tests that passed both times.
 func both(one, other map[string]testreport.Status) map[string]testreport.Status {
 	same := map[string]testreport.Status{}
@@ -211,6 +197,7 @@ func (c *Check) decide(without []tested) {
 	passes := slices.DeleteFunc(slices.Clone(c.Expected.FailToPass), func(name string) bool {
 		return !slices.ContainsFunc(without, func(ran tested) bool { return ran.statuses()[name] == testreport.Passed })
 	})
+	cut := slices.IndexFunc(without, func(ran tested) bool { return ran.cut() != "" })
 	switch {
 	case c.Gold.Note != "":
 		c.Reason = "with the change that people made: " + c.Gold.Note
@@ -221,8 +208,8 @@ func (c *Check) decide(without []tested) {
 		if c.Gold.Missing > 0 {
 			c.Reason += fmt.Sprintf(" (%d of them are not in the report)", c.Gold.Missing)
 		}
-	case slices.ContainsFunc(without, tested.cut):
-		c.Reason = "without any change: " + c.NoChange.Note
+	case cut >= 0:
+		c.Reason = "without any change: " + without[cut].cut()
 	case len(passes) > 0:
 		c.Reason = fmt.Sprintf("%d tests of FAIL_TO_PASS pass without any change, such as %s", len(passes), passes[0])
 	case without[0].finished() != without[len(without)-1].finished():

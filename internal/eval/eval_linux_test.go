@@ -78,6 +78,12 @@ const (
 // newSet writes a set of tasks and reads it.
 func newSet(t *testing.T, ids ...string) taskset.Set {
 	t.Helper()
+	return newSetWith(t, nil, ids...)
+}
+
+// newSetWith is a set whose repositories have more files.
+func newSetWith(t *testing.T, files []string, ids ...string) taskset.Set {
+	t.Helper()
 	folder := t.TempDir()
 	var rows strings.Builder
 	for _, id := range ids {
@@ -89,6 +95,9 @@ func newSet(t *testing.T, ids ...string) taskset.Set {
 		p.write("total.py", wrong)
 		p.write("test_sum.py", test)
 		p.write("testutil/__init__.py", same)
+		if err := writes(files...)(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
 		p.git("add", ".")
 		p.git("commit", "--quiet", "-m", "first")
 		p.write("total.py", right)
@@ -264,6 +273,45 @@ func TestScores(t *testing.T) {
 	}
 }
 
+// Work may adjust tests of the program that could not be loaded any more. What they say of the
+// work as they were counts all the same, and helpers of tests stay as they were.
+func TestTestsThatAreAdjusted(t *testing.T) {
+	t.Parallel()
+	const old = "import unittest\n\nfrom names import old\n\n\nclass Old(unittest.TestCase):\n    def test_name(self):\n        self.assertEqual(old(), 1)\n"
+	renamed := []string{"names.py", "def new():\n    return 1\n", "test_old.py", strings.ReplaceAll(old, "old()", "new()")}
+	renamed[3] = strings.Replace(renamed[3], "import old", "import new", 1)
+	cheat := []string{"testutil/__init__.py", "def same(case, a, b):\n    pass\n"}
+	worker := &hand{t: t, work: map[string]func(context.Context, project) error{
+		"renamed":  writes(append(renamed, "total.py", right)...),
+		"weakened": writes("total.py", right, "names.py", "def old():\n    return 2\n", "test_old.py", strings.Replace(old, ", 1)", ", 2)", 1)),
+		"removed": func(_ context.Context, p project) error {
+			p.write("total.py", right)
+			p.write("names.py", renamed[1])
+			return os.Remove(filepath.Join(p.dir, "test_old.py"))
+		},
+		"helper": writes(append(append(renamed, "total.py", wrong+"# the same\n"), cheat...)...),
+		"listed": writes("total.py", right, "requirements.txt", "listed==2.0\n"),
+	}}
+	ids := []string{"renamed", "weakened", "removed", "helper", "listed"}
+	set := newSetWith(t, []string{"names.py", "def old():\n    return 1\n", "test_old.py", old}, ids...)
+	for i := range set.Tasks {
+		set.Tasks[i].PassToPass = append(set.Tasks[i].PassToPass, "test_old.Old.test_name")
+	}
+	attempts := byTask(run(t, newEvaluation(t, set, worker)))
+	for _, id := range ids {
+		want, flags := eval.Unresolved, []string{eval.FlagTests}
+		switch id {
+		case "renamed":
+			want, flags = eval.Resolved, []string{eval.FlagTests, eval.FlagOwnTests}
+		case "listed":
+			want, flags = eval.Resolved, []string{eval.FlagSetup}
+		}
+		if got := attempts[id]; got.Status != want || !slices.Equal(got.Flags, flags) {
+			t.Errorf("%s is %s, with the flags %q: %+v", id, got.Status, got.Flags, got.Score)
+		}
+	}
+}
+
 // Tests that hang count as failed tests.
 func TestTestsThatHang(t *testing.T) {
 	t.Parallel()
@@ -316,7 +364,7 @@ func TestGoesOn(t *testing.T) {
 	set := newSet(t, "a", "b", "c")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("killed")
-	outage := task.Errorf(task.Unavailable, "the provider is down; the key is sesame")
+	outage := task.Errorf(task.Unavailable, "the provider is down;\x1b[2J the key is sesame")
 	worker := &hand{t: t, cost: llm.Unit, work: map[string]func(context.Context, project) error{
 		"a": writes("total.py", right),
 		"b": func(ctx context.Context, _ project) error { cancel(stopped); <-ctx.Done(); return context.Cause(ctx) },
@@ -335,12 +383,17 @@ func TestGoesOn(t *testing.T) {
 	again.work = map[string]func(context.Context, project) error{"b": writes("total.py", right), "c": worker.work["c"]}
 	second := newEvaluation(t, set, &again)
 	second.Out, second.Cache, second.Scorer = e.Out, e.Cache, e.Scorer
+	var lines []string
+	second.Progress = func(line string) { lines = append(lines, line) }
 	if err := second.Out.Begin(plan, false); err != nil {
 		t.Fatal(err)
 	}
 	attempts := byTask(run(t, second))
-	if c := attempts["c"]; attempts["a"].Status != eval.Resolved || attempts["b"].Status != eval.Resolved || c.Status != eval.Failed || c.Tries != 2 || c.Cost != 2*llm.Unit || c.Error != "the provider is down; the key is ***" {
+	if c := attempts["c"]; attempts["a"].Status != eval.Resolved || attempts["b"].Status != eval.Resolved || c.Status != eval.Failed || c.Tries != 2 || c.Cost != 2*llm.Unit || c.Error != "the provider is down;\x1b[2J the key is ***" {
 		t.Errorf("it came to %+v", attempts)
+	}
+	if told := strings.Join(lines, "\n"); strings.Contains(told, "sesame") || strings.Contains(told, "\x1b") || !strings.Contains(told, "is tried again: the provider is down;[2J the key is ***") {
+		t.Errorf("the terminal is told %q", told)
 	}
 	done := map[string]int{}
 	for _, job := range again.jobs {
@@ -361,6 +414,39 @@ func TestGoesOn(t *testing.T) {
 	if results := run(t, fourth); len(results.Attempts) != 3 || !strings.Contains(results.Stopped, "6.00 were spent") {
 		t.Errorf("%d attempts, stopped: %q", len(results.Attempts), results.Stopped)
 	}
+	// The results of another model have those of the first one, and those of one task the others.
+	before, err := eval.Encode(run(t, fourth))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{eval.ResultsFile, "predictions.jsonl", "report.hand.2.json", eval.PageFile, filepath.Join(eval.JournalsFolder, "x")} {
+		if err := eval.WriteFile(filepath.Join(string(e.Out), name), before); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := newEvaluation(t, set, &hand{t: t})
+	other.Set.Tasks, other.Models = set.Tasks[:1], []string{"other"}
+	other.Out, other.Cache, other.Scorer, other.Budget = e.Out, e.Cache, e.Scorer, 6*llm.Unit
+	if results := run(t, other); len(results.Attempts) != 3 || len(results.Checks) != 3 || !slices.Equal(results.Tasks, []string{"a", "b", "c"}) || !slices.Equal(results.Models, []string{"other", "hand"}) {
+		t.Errorf("the results are of %q and %q: %+v", results.Models, results.Tasks, results.Attempts)
+	}
+	// A check that is used is not too old to be kept.
+	checks, err := filepath.Glob(filepath.Join(e.Cache, "checks", "*.json"))
+	if err != nil || len(checks) == 0 {
+		t.Fatalf("%q, %v", checks, err)
+	}
+	long := time.Now().Add(-80 * 24 * time.Hour)
+	for _, file := range checks {
+		if err := os.Chtimes(file, long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, fourth)
+	for _, file := range checks {
+		if info, err := os.Stat(file); err != nil || time.Since(info.ModTime()) > 24*time.Hour {
+			t.Errorf("%s was not used, %v", file, err)
+		}
+	}
 	// A check counts for the same settings only, and not when it is to be made again.
 	for name, change := range map[string]func(*eval.Evaluation){
 		"cached": func(*eval.Evaluation) {}, "other settings": func(e *eval.Evaluation) { e.Settings = "more memory" }, "made again": func(e *eval.Evaluation) { e.Recheck = true },
@@ -373,10 +459,10 @@ func TestGoesOn(t *testing.T) {
 		}
 	}
 	// With other tests the results from before do not count.
-	other := set
-	other.Tasks = slices.Clone(set.Tasks[:1])
-	other.Tasks[0].PassToPass = nil
-	fifth := newEvaluation(t, other, &hand{t: t, work: map[string]func(context.Context, project) error{"a": writes()}})
+	changed := set
+	changed.Tasks = slices.Clone(set.Tasks[:1])
+	changed.Tasks[0].PassToPass = nil
+	fifth := newEvaluation(t, changed, &hand{t: t, work: map[string]func(context.Context, project) error{"a": writes()}})
 	fifth.Out, fifth.Cache, fifth.Scorer = e.Out, e.Cache, e.Scorer
 	if a := byTask(run(t, fifth))["a"]; a.Status != eval.Unresolved {
 		t.Errorf("with other tests it is %+v", a)
@@ -393,6 +479,11 @@ func TestGoesOn(t *testing.T) {
 	}
 	if err := e.Out.Begin(eval.Plan{Set: "x", SetHash: "other", Models: map[string]string{}}, true); err != nil {
 		t.Errorf("a fresh start: %v", err)
+	}
+	for _, name := range []string{"predictions*", "report*", "index.html", "journals"} {
+		if left, err := filepath.Glob(filepath.Join(string(e.Out), name)); err != nil || len(left) > 0 {
+			t.Errorf("after a fresh start there is %q, %v", left, err)
+		}
 	}
 	if _, found, err := e.Out.Attempt("hand", "a", 1); found || err != nil {
 		t.Errorf("what was there is still there: %v", err)

@@ -2,11 +2,14 @@ package eval
 
 import (
 	"context"
+	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/toryo-dev/toryo/internal/eval/source"
 	"github.com/toryo-dev/toryo/internal/lazyregexp"
+	"github.com/toryo-dev/toryo/internal/testfiles"
 )
 
 // The flags of an attempt: what a person should look at before the result is believed. None
@@ -18,11 +21,15 @@ const (
 	FlagNetwork = "tried the network"
 	// FlagTests: the work changes tests that the hidden ones replace, or that were there.
 	FlagTests = "edited tests"
+	// FlagOwnTests: with the tests as they were the hidden ones could not be built or loaded, and
+	// with those that the work has adjusted they pass.
+	FlagOwnTests = "scored with its own tests"
 	// FlagRunner: the work changes how tests are run, or libraries that they use.
 	FlagRunner = "edited how tests are run"
-	// FlagSetup: the environment was not set up as for the check. Set-up reaches package
-	// registries, which may have later versions of the project.
-	FlagSetup = "own set-up commands"
+	// FlagSetup: the environment was not set up as for the check, by other commands or from
+	// other lists of packages. Set-up reaches package registries, which may have later versions
+	// of the project.
+	FlagSetup = "own set-up"
 	// FlagStatement: who wrote what the model is asked for knew the change.
 	FlagStatement = "asked after the work"
 	// FlagSkips: the work adds lines that skip tests.
@@ -72,6 +79,64 @@ func merged(one, other []string) []string {
 	all := slices.Concat(one, other)
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// setsUp reports whether the work changes what the environment is set up from where the change
+// of people does not, or has the project itself installed from elsewhere.
+func (j judge) setsUp(ctx context.Context, work string, gold subject) (bool, error) {
+	theirs, err := j.from.Changes(ctx, j.from.Base, gold.commit)
+	if err != nil {
+		return false, err
+	}
+	changes, err := j.from.Changes(ctx, j.from.Base, work)
+	if err != nil {
+		return false, err
+	}
+	for _, change := range changes {
+		if !testfiles.SetsUp(change.Name) {
+			continue
+		}
+		if !slices.ContainsFunc(theirs, func(c source.Change) bool { return c.Name == change.Name }) {
+			return true, nil
+		}
+		was, err := j.file(ctx, j.from.Base, change.Name)
+		if err != nil {
+			return false, err
+		}
+		is, err := j.file(ctx, work, change.Name)
+		if err != nil {
+			return false, err
+		}
+		if names(added(was, is), path.Base(gold.task.Repo)) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// added are the lines of a file that were not in it before.
+func added(was, is []byte) string {
+	known := map[string]bool{}
+	for line := range strings.Lines(string(was)) {
+		known[line] = true
+	}
+	var lines strings.Builder
+	for line := range strings.Lines(string(is)) {
+		if !known[line] {
+			lines.WriteString(line)
+		}
+	}
+	return lines.String()
+}
+
+// names reports whether a text has the name of a package. Registries take dashes, dots and
+// underscores for the same.
+func names(text, name string) bool {
+	plain := strings.NewReplacer("_", "-", ".", "-").Replace
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.", r)
+	})
+	return slices.ContainsFunc(words, func(word string) bool { return plain(word) == plain(strings.ToLower(name)) })
 }
 
 // flagTests adds what the work does to hidden tests, and lines that skip tests.

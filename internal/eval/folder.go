@@ -31,7 +31,14 @@ const (
 	spentFile    = "spent.jsonl"
 	draftPrefix  = ".toryo-draft-"
 	ResultsFile  = "results.json"
+	// PageFile is the page with plots.
+	PageFile = "index.html"
+	// JournalsFolder has the journals of runs.
+	JournalsFolder = "journals"
 )
+
+// reports are the files for SWE-bench's harness, by patterns.
+var reports = []string{"predictions.jsonl", "predictions.*.jsonl", "report.json", "report.*.json"}
 
 // Plan is what all attempts of a folder have in common. An evaluation goes on only with the
 // same one: results of different sets or settings are not to be mixed.
@@ -82,14 +89,23 @@ func (f Folder) plan() string { return filepath.Join(string(f), planFile) }
 
 // removeDrafts removes files that a process did not finish which was killed.
 func (f Folder) removeDrafts() error {
-	for _, pattern := range []string{draftPrefix + "*", filepath.Join(attemptsName, "*", "*", draftPrefix+"*")} {
+	return f.remove(draftPrefix+"*", filepath.Join(attemptsName, "*", "*", draftPrefix+"*"))
+}
+
+// ForgetReports removes the files for SWE-bench's harness. With another number of models they
+// have other names.
+func (f Folder) ForgetReports() error { return f.remove(reports...) }
+
+// remove removes files by patterns.
+func (f Folder) remove(patterns ...string) error {
+	for _, pattern := range patterns {
 		found, err := fs.Glob(os.DirFS(string(f)), filepath.ToSlash(pattern))
 		if err != nil {
-			return task.Wrap(task.Internal, err, "the pattern of drafts is wrong")
+			return task.Wrap(task.Internal, err, "the pattern of files is wrong")
 		}
 		for _, name := range found {
 			if err := os.Remove(filepath.Join(string(f), filepath.FromSlash(name))); err != nil {
-				return task.Wrap(task.DataDir, err, "a file that was not finished cannot be removed")
+				return task.Wrap(task.DataDir, err, "a file of an earlier call cannot be removed")
 			}
 		}
 	}
@@ -104,10 +120,13 @@ const planVersion = 1
 func (f Folder) Begin(plan Plan, fresh bool) error {
 	plan.Version = planVersion
 	if fresh {
-		for _, name := range []string{attemptsName, ResultsFile, spentFile} {
+		for _, name := range []string{attemptsName, ResultsFile, spentFile, PageFile, JournalsFolder} {
 			if err := os.RemoveAll(filepath.Join(string(f), name)); err != nil {
 				return task.Wrap(task.DataDir, err, "what was there cannot be removed")
 			}
+		}
+		if err := f.ForgetReports(); err != nil {
+			return err
 		}
 	}
 	var before Plan
@@ -166,6 +185,68 @@ func (f Folder) Attempt(model, id string, number int) (attempt Attempt, found bo
 		return Attempt{}, false, task.Wrap(task.DataDir, err, "an attempt cannot be read").WithHint("remove the file, and it is made again")
 	}
 	return attempt, true, nil
+}
+
+// addOthers adds to the results what earlier calls have left: attempts by other models and with
+// other numbers, and tasks that this call leaves out. Attempts that were scored in another way
+// than the check says do not count.
+func (f Folder) addOthers(results *Results) error {
+	var plan Plan
+	if err := readJSON(f.plan(), &plan); err != nil {
+		return task.Wrap(task.DataDir, err, string(f)+" cannot be read")
+	}
+	before, err := f.Results()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, check := range before.Checks {
+		if !slices.Contains(results.Tasks, check.Task) && slices.Contains(before.Tasks, check.Task) {
+			results.Tasks, results.Checks = append(results.Tasks, check.Task), append(results.Checks, check)
+		}
+	}
+	for _, model := range slices.Sorted(maps.Keys(plan.Models)) {
+		for _, check := range results.Checks {
+			if err := f.addAttempts(results, model, check); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addAttempts adds the attempts of a model at a task that are not in the results.
+func (f Folder) addAttempts(results *Results, model string, check Check) error {
+	entries, err := os.ReadDir(filepath.Dir(f.attempt(model, check.Task, 1)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return task.Wrap(task.DataDir, err, "the attempts cannot be read")
+	}
+	for _, entry := range entries {
+		number, err := strconv.Atoi(strings.TrimSuffix(entry.Name(), ".json"))
+		if err != nil || slices.ContainsFunc(results.Attempts, func(a Attempt) bool { return a.Model == model && a.Task == check.Task && a.Number == number }) {
+			continue // a draft, or it is there
+		}
+		attempt, found, err := f.Attempt(model, check.Task, number)
+		if err != nil {
+			return err
+		}
+		if !found || attempt.Basis != check.basis() {
+			continue
+		}
+		results.Attempts = append(results.Attempts, attempt)
+		if !slices.Contains(results.Models, model) {
+			results.Models = append(results.Models, model)
+		}
+	}
+	return nil
+}
+
+// HasAttempts reports whether any attempt was finished.
+func (f Folder) HasAttempts() (bool, error) {
+	entries, err := os.ReadDir(filepath.Join(string(f), attemptsName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, task.Wrap(task.DataDir, err, "the attempts cannot be read")
+	}
+	return len(entries) > 0, nil
 }
 
 // Keep writes down an attempt that has ended.

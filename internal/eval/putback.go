@@ -2,6 +2,7 @@ package eval
 
 import (
 	"context"
+	"path"
 	"slices"
 	"strings"
 
@@ -19,8 +20,8 @@ import (
 type judge struct {
 	from  *source.Repository
 	kinds testfiles.Set
-	// allowed are files that the change of people needs too, so that they stay as the work
-	// has them.
+	// allowed are files and folders that the change of people needs too, so that they stay as
+	// the work has them.
 	allowed []string
 }
 
@@ -49,6 +50,7 @@ type judged struct {
 	commit string
 	back   []string // files that are as in the base, in whole or in part
 	flags  []string
+	tests  []string // those of back that are tests by themselves, which the work adjusts
 }
 
 // judge makes a commit of the work that hidden tests may be put over.
@@ -69,11 +71,16 @@ func (j judge) judge(ctx context.Context, work string) (judged, error) {
 			return judged{}, err
 		}
 		made.flag(found.flag)
-		if !found.back || slices.Contains(j.allowed, change.Name) {
+		if !found.back || j.isAllowed(change.Name) {
 			kept = append(kept, change)
 			continue
 		}
 		made.back = append(made.back, change.Name)
+		if is, err := j.declares(ctx, work, change); err != nil {
+			return judged{}, err
+		} else if is && found.flag == FlagTests {
+			made.tests = append(made.tests, change.Name)
+		}
 		if found.spliced != nil {
 			if change.Hash, err = j.from.Blob(ctx, found.spliced); err != nil {
 				return judged{}, err
@@ -135,15 +142,23 @@ func (j judge) look(ctx context.Context, work string, change source.Change, name
 		return seen{back: true, flag: FlagRunner}, nil
 	case testfiles.Shared, testfiles.Program:
 	}
-	if change.Added {
-		return seen{}, nil
-	}
 	if j.kinds.Kind(change.Name) == testfiles.Program && !testfiles.IsBuildFile(change.Name) {
 		return seen{}, nil
+	}
+	return j.inside(ctx, work, change)
+}
+
+// inside looks at a file of several purposes.
+func (j judge) inside(ctx context.Context, work string, change source.Change) (seen, error) {
+	if !isRegular(change) && !isGone(change) { // a link: what it says is in another file
+		return seen{back: true, flag: FlagRunner}, nil
 	}
 	was, err := j.file(ctx, j.from.Base, change.Name)
 	if err != nil {
 		return seen{}, err
+	}
+	if change.Added && strings.HasPrefix(path.Ext(change.Name), ".json") {
+		was = []byte("{}") // which says nothing about tests
 	}
 	is, err := j.file(ctx, work, change.Name)
 	if err != nil {
@@ -154,18 +169,18 @@ func (j judge) look(ctx context.Context, work string, change source.Change, name
 
 // lookInside looks at what a file of several purposes says about tests.
 func lookInside(kind testfiles.Kind, change source.Change, was, is []byte) seen {
+	if testfiles.IsBuildFile(change.Name) {
+		before, after := strings.Split(string(was), "\n"), strings.Split(string(is), "\n")
+		if len(testfiles.BuildLines(change.Name, append(without(after, before), without(before, after)...))) > 0 {
+			return seen{back: true, flag: FlagRunner}
+		}
+	}
 	if kind == testfiles.Shared && (is == nil || testfiles.Differs(change.Name, was, is)) {
 		found := seen{back: true, flag: FlagRunner}
 		if content, ok := testfiles.Spliced(change.Name, was, is); ok && is != nil {
 			found.spliced = content
 		}
 		return found
-	}
-	if testfiles.IsBuildFile(change.Name) {
-		before, after := strings.Split(string(was), "\n"), strings.Split(string(is), "\n")
-		if len(testfiles.BuildLines(change.Name, append(without(after, before), without(before, after)...))) > 0 {
-			return seen{back: true, flag: FlagRunner}
-		}
 	}
 	return seen{}
 }

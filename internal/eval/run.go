@@ -66,10 +66,11 @@ type Results struct {
 	Ended   time.Time `json:"ended"`
 }
 
-// Run checks the tasks and makes the attempts that are missing. When the context ends, it
+// Run checks the tasks and makes the attempts that are missing. The results have what earlier
+// calls have left in the folder too, if it was scored in the same way. When the context ends, it
 // returns its cause; what was finished is kept.
 func (e *Evaluation) Run(ctx context.Context) (Results, error) {
-	results := Results{Set: e.Set.Name, SetHash: e.Set.Hash, Models: e.Models}
+	results := Results{Set: e.Set.Name, SetHash: e.Set.Hash, Models: slices.Clone(e.Models)}
 	for _, one := range e.Set.Tasks {
 		results.Tasks = append(results.Tasks, one.ID)
 	}
@@ -85,6 +86,9 @@ func (e *Evaluation) Run(ctx context.Context) (Results, error) {
 		if results.Attempts, err = e.attemptAll(ctx, checks); err != nil {
 			return Results{}, err
 		}
+		if err := e.Out.addOthers(&results); err != nil {
+			return Results{}, err
+		}
 	}
 	if e.over {
 		results.Stopped = fmt.Sprintf("the budget of %s is used up: %s were spent", e.Budget, e.spent)
@@ -96,7 +100,12 @@ func (e *Evaluation) Run(ctx context.Context) (Results, error) {
 func (e *Evaluation) say(format string, args ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.Progress(fmt.Sprintf(format, args...))
+	e.progress(fmt.Sprintf(format, args...))
+}
+
+// progress tells of something that may have names and errors of others in it.
+func (e *Evaluation) progress(line string) {
+	e.Progress(textfmt.OneLine(textfmt.Plain(e.Redact(line))))
 }
 
 // checkAll checks all tasks.
@@ -263,7 +272,7 @@ func (e *Evaluation) count(one turn, made Attempt, of int) {
 	if made.Error != "" {
 		text += ": " + made.Error
 	}
-	e.Progress(fmt.Sprintf("%s (%.0f s, cost %s)", text, made.Seconds, made.Cost))
+	e.progress(fmt.Sprintf("%s (%.0f s, cost %s)", text, made.Seconds, made.Cost))
 }
 
 // attempt makes one attempt, and once more if it ends in an error.
@@ -355,6 +364,15 @@ func (e *Evaluation) score(ctx context.Context, one turn, from *source.Repositor
 		return err
 	}
 	made.Score = ran.score(one.check.Expected)
+	if with.own.commit != "" && ran.notLoaded(one.check.Expected) {
+		again, err := e.scored(ctx, subjects{work: with.own, gold: with.gold}, one.check.Expected)
+		if err != nil {
+			return err
+		}
+		if score := again.score(one.check.Expected); score.Resolved {
+			made.Score, made.PutBack, made.Flags = score, with.back, merged(made.Flags, []string{FlagOwnTests})
+		}
+	}
 	if err := e.identify(ctx, &made.Score.Environment); err != nil {
 		return err
 	}
@@ -366,7 +384,11 @@ func (e *Evaluation) score(ctx context.Context, one turn, from *source.Repositor
 
 // subjects are the work of an attempt and the change that people made, both with the hidden
 // tests over them.
-type subjects struct{ work, gold subject }
+type subjects struct {
+	work, gold subject
+	own        subject  // the work with the tests that it has adjusted, if there are any
+	back       []string // what is put back in own
+}
 
 // subjects makes what is scored. It returns nil if the work is such that it cannot be scored,
 // with a note that says why.
@@ -377,7 +399,7 @@ func (e *Evaluation) subjects(ctx context.Context, one turn, from *source.Reposi
 	}
 	receipt := one.check.Expected.Receipt
 	with := &subjects{gold: subject{task: one.task, from: from, commit: gold, receipt: receipt}}
-	commit, err := e.judged(ctx, one, from, tests, made)
+	commit, err := e.judged(ctx, one, from, tests, made, with)
 	if err != nil && ctx.Err() == nil {
 		// The same could be done with the change that people made, so that it is the work.
 		made.Score.Note = "the work cannot be put together with the tests: " + textfmt.Shorten(err.Error(), longestNote)
@@ -389,7 +411,7 @@ func (e *Evaluation) subjects(ctx context.Context, one turn, from *source.Reposi
 
 // judged makes the commit that is scored: the base with the work, but for what it does to
 // tests, and with the hidden tests.
-func (e *Evaluation) judged(ctx context.Context, one turn, from *source.Repository, tests string, made *Attempt) (string, error) {
+func (e *Evaluation) judged(ctx context.Context, one turn, from *source.Repository, tests string, made *Attempt, with *subjects) (string, error) {
 	// The work comes as a patch, as it is handed to others, and not as the commit itself.
 	applied, err := from.Apply(ctx, from.Base, made.Patch)
 	if err != nil {
@@ -406,6 +428,23 @@ func (e *Evaluation) judged(ctx context.Context, one turn, from *source.Reposito
 	made.PutBack = without.back[:min(len(without.back), mostNamed)]
 	if made.Flags, err = flagTests(ctx, from, applied, tests, made.Patch, append(made.Flags, without.flags...)); err != nil {
 		return "", err
+	}
+	if own, err := judge.setsUp(ctx, applied, with.gold); err != nil {
+		return "", err
+	} else if own {
+		made.Flags = merged(made.Flags, []string{FlagSetup})
+	}
+	if len(without.tests) > 0 {
+		judge.allowed = slices.Concat(judge.allowed, without.tests)
+		adjusted, err := judge.judge(ctx, applied)
+		if err != nil {
+			return "", err
+		}
+		with.back = adjusted.back[:min(len(adjusted.back), mostNamed)]
+		with.own = with.gold
+		if with.own.commit, err = from.With(ctx, adjusted.commit, tests); err != nil {
+			return "", err
+		}
 	}
 	return from.With(ctx, without.commit, tests)
 }

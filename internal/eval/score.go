@@ -304,10 +304,29 @@ func (t tested) matters(ran *environment.Baseline, want Expected) bool {
 	})
 }
 
-// cut reports whether nothing can be said of the tests: there was no environment for them, or
-// they came to a limit.
-func (t tested) cut() bool {
-	return t.problem != "" || slices.ContainsFunc(t.runs, func(ran *environment.Baseline) bool { return ran.Exceeded != sandbox.NoLimit })
+// cut says why nothing can be said of the tests, if that is so: there was no environment for
+// them, or they came to a limit.
+func (t tested) cut() string {
+	for _, ran := range t.runs {
+		if t.problem == "" && ran.Exceeded != sandbox.NoLimit {
+			return noteOf(ran)
+		}
+	}
+	return t.problem
+}
+
+// notLoaded reports whether tests that have to pass are missing, and none of them has failed:
+// they could not be built or loaded.
+func (t tested) notLoaded(want Expected) bool {
+	missing, all := false, t.statuses()
+	for _, name := range slices.Concat(want.FailToPass, want.PassToPass) {
+		status, found := all[name]
+		if found && status != testreport.Passed {
+			return false
+		}
+		missing = missing || !found
+	}
+	return missing && t.cut() == ""
 }
 
 // finished reports whether the runners have said all that there is.

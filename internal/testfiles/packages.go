@@ -73,6 +73,10 @@ var libraries = []string{"vendor", "node_modules", "third_party", "site-packages
 var packageLists = lazyregexp.New(`^(?:go\.(?:mod|sum|work)|package\.json|package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|bun\.lockb?|deno\.(?:json|jsonc|lock)|` +
 	`requirements.*\.txt|pyproject\.toml|setup\.(?:py|cfg)|Pipfile(?:\.lock)?|poetry\.lock|uv\.lock|pdm\.lock|composer\.(?:json|lock)|Gemfile(?:\.lock)?|Cargo\.(?:toml|lock))$`)
 
+// SetsUp reports whether the set-up of an environment reads a file: it says which packages there
+// are, or how the program is built.
+func SetsUp(name string) bool { return packageLists.MatchString(path.Base(name)) || IsBuildFile(name) }
+
 // libraryFolder is the folder of packages that a file is in, or empty.
 func libraryFolder(name string) string {
 	parts := strings.Split(name, "/")

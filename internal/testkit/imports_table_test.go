@@ -36,7 +36,7 @@ var importTable = map[string]row{
 	"cmd/toryo":     {imports: []string{"app"}, program: true},
 	"tools/bench":   {any: true, imports: []string{"phase/turntest"}, program: true},
 	"tools/dist":    {program: true},
-	"tools/evalset": {imports: []string{"app", "environment", "sandbox", "sandbox/guest", "testreport", "workdir"}, program: true},
+	"tools/evalset": {imports: []string{"app", "environment", "eval/source", "sandbox", "sandbox/guest", "testreport", "workdir"}, program: true},
 	"app":           {any: true},
 	"docs":          {standardOnly: true},
 

@@ -41,7 +41,7 @@ func (c client) command(ctx context.Context, dir string, arguments ...string) ([
 		return nil, fmt.Errorf("the go command is needed: %w", err)
 	}
 	if err != nil && said.Len() > 0 {
-		err = unfitError{"the go command fails: go " + arguments[0], firstLine(said.String())}
+		err = unfitError{"the go command fails: go " + arguments[0], firstLine(said.String()), true}
 	}
 	return output, err
 }
@@ -69,14 +69,10 @@ func (c client) download(ctx context.Context, p *pair) (older, newer version, er
 			return found, fmt.Errorf("go mod download -json: %w", broken)
 		}
 		if found.Error != "" {
-			err = unfitError{"it cannot be downloaded", firstLine(found.Error)}
-		}
-		if failed, is := unfitness(err); is && err != nil && *sum != "" {
-			// The list says that it is there: without it the set would be another one.
-			return found, fmt.Errorf("%s: %s", failed.reason, failed.details)
+			err = unfitError{"it cannot be downloaded", firstLine(found.Error), true}
 		}
 		if err != nil {
-			return found, err
+			return found, ofListed(err, *sum != "")
 		}
 		if *sum != "" && *sum != found.Sum {
 			return found, fmt.Errorf("%s %s has the sum %s, and the list says %s", p.module, name, found.Sum, *sum)

@@ -99,6 +99,9 @@ func makeSet(ctx context.Context, o options) (err error) {
 	if found, err := os.ReadDir(o.out); err == nil && len(found) > 0 && !isSet(o.out) {
 		return fmt.Errorf("%s is not empty and has no set in it: name another folder", o.out)
 	}
+	if err := begin(o.out); err != nil {
+		return err
+	}
 	place := filepath.Join(o.out, workFolder)
 	if err := workdir.Remove(place); err != nil { // of a call that was killed
 		return err
@@ -125,6 +128,19 @@ func makeSet(ctx context.Context, o options) (err error) {
 		return fmt.Errorf("%d of %d pairs are good: name more modules or allow more tries", len(maker.tasks), o.pairs)
 	}
 	return nil
+}
+
+// begin makes the folder of a set, before anything else is in it that the next call would take
+// for files of others.
+func begin(folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // nothing in it is secret
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(folder, triedFile), os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // the same
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 // isSet says whether an earlier call has begun a set in the folder.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,9 +58,10 @@ type attempt struct {
 	Module  string  `json:"module"`
 	Older   string  `json:"older"`
 	Newer   string  `json:"newer"`
-	Reason  string  `json:"reason,omitempty"` // why it is no task
-	Task    string  `json:"task,omitempty"`   // the identity of the task that it became
-	Sums    string  `json:"sums,omitempty"`   // of both versions, if it became one
+	Reason  string  `json:"reason,omitempty"`  // why it is no task
+	Task    string  `json:"task,omitempty"`    // the identity of the task that it became
+	Sums    string  `json:"sums,omitempty"`    // of both versions, if it became one
+	Passing bool    `json:"passing,omitempty"` // the reason may be gone when it is tried again
 	Seconds float64 `json:"seconds"`
 }
 
@@ -105,8 +108,11 @@ func (m *maker) next(ctx context.Context, l *listed) error {
 	for len(l.pairs) > 0 && len(m.tasks) < m.pairs {
 		p := l.pairs[0]
 		l.pairs = l.pairs[1:]
-		if slices.ContainsFunc(m.tried, func(a attempt) bool { return a.pair().String() == p.String() }) {
-			continue // by an earlier call
+		if at := slices.IndexFunc(m.tried, func(a attempt) bool { return a.pair().String() == p.String() }); at >= 0 { // by an earlier call
+			if m.tried[at].Task != "" {
+				return nil
+			}
+			continue
 		}
 		began := time.Now()
 		task, err := m.task(ctx, &p)
@@ -137,7 +143,7 @@ func (m *maker) note(p pair, began time.Time, err error) error {
 		return nil // the versions of a module were listed
 	}
 	took := time.Since(began)
-	tried := attempt{Module: p.module, Older: p.older, Newer: p.newer, Reason: why.reason, Seconds: took.Round(time.Millisecond).Seconds()}
+	tried := attempt{Module: p.module, Older: p.older, Newer: p.newer, Reason: why.reason, Passing: why.passing, Seconds: took.Round(time.Millisecond).Seconds()}
 	if err == nil {
 		tried.Task, _ = names(p)
 		tried.Sums = p.olderSum + " " + p.newerSum
@@ -153,14 +159,15 @@ func (m *maker) note(p pair, began time.Time, err error) error {
 // pair is good.
 func (m *maker) task(ctx context.Context, p *pair) (made row, err error) {
 	id, repo := names(*p)
-	if slices.ContainsFunc(m.tasks, func(task row) bool { return task.InstanceID == id }) {
+	if slices.ContainsFunc(m.tasks, func(task row) bool { return strings.EqualFold(task.InstanceID, id) }) { // some file systems do not tell them apart
 		return made, unfit("another task has the name %s", id)
 	}
+	listed := p.newerSum != ""
 	older, newer, err := m.client.download(ctx, p)
 	if err != nil {
 		return made, err
 	}
-	s, err := m.client.readSource(ctx, older, newer)
+	s, err := m.client.readSource(ctx, older, newer, listed)
 	if err != nil {
 		return made, err
 	}
@@ -219,8 +226,18 @@ func names(p pair) (id, repo string) {
 		}
 		return '-' // the identity is the name of files
 	}
-	return strings.TrimLeft(strings.Map(plain, strings.ReplaceAll(repo, "/", "__")+"-"+p.newer), "._-"), repo
+	id = strings.TrimLeft(strings.Map(plain, strings.ReplaceAll(repo, "/", "__")+"-"+p.newer), "._-")
+	if len(id) > longestID {
+		sum := sha256.Sum256([]byte(id))
+		end := "-" + hex.EncodeToString(sum[:8])
+		id = id[:longestID-len(end)] + end
+	}
+	return id, repo
 }
+
+// longestID is how long the identity of a task may be. Names of files in its repository are
+// longer.
+const longestID = 120
 
 // modules is how many modules have a task.
 func (m *maker) modules() int {
@@ -245,7 +262,7 @@ func (m *maker) goOn() error {
 	for _, task := range m.tasks {
 		known[task.InstanceID] = true
 	}
-	m.tried = slices.DeleteFunc(m.tried, func(a attempt) bool { return a.Task != "" && !known[a.Task] })
+	m.tried = slices.DeleteFunc(m.tried, func(a attempt) bool { return a.Task != "" && !known[a.Task] || a.Passing })
 	found, err := os.ReadDir(filepath.Join(m.out, repositories))
 	if err != nil {
 		return err

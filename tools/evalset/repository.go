@@ -3,11 +3,16 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"unicode/utf8"
+
+	patching "github.com/toryo-dev/toryo/internal/eval/source"
 )
 
 // attributes keep git from changing files on the way in, whatever a module's own
@@ -95,7 +100,7 @@ func (s source) patches(ctx context.Context, place string) (gold, tests string, 
 	}
 	defer func() { _ = os.RemoveAll(scratch) }() // it goes with the place
 	repository := filepath.Join(scratch, "repository")
-	if err := bare(ctx, repository); err != nil {
+	if err := errors.Join(bare(ctx, repository), os.WriteFile(filepath.Join(repository, "info", "attributes"), []byte(attributes+patching.NoText(s.noText())), 0o600)); err != nil {
 		return "", "", err
 	}
 	was, err := tree(ctx, repository, place, s.older)
@@ -114,6 +119,18 @@ func (s source) patches(ctx context.Context, place string) (gold, tests string, 
 	}
 	tests, err = diff(s.older.only(not(isTest)).and(s.newer.only(isTest)))
 	return gold, tests, err
+}
+
+// noText are the files that differ and have other text than UTF-8, which JSON does not have.
+func (s source) noText() []string {
+	var names []string
+	for name := range s.older.and(s.newer) {
+		if was, is := s.older[name], s.newer[name]; (!utf8.Valid(was) || !utf8.Valid(is)) && !bytes.Equal(was, is) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // checkOut clones a repository and applies patches to its files.

@@ -106,7 +106,7 @@ type source struct {
 
 // readSource reads both versions and what they need. It refuses pairs that cannot become a
 // task before any of their code has run.
-func (c client) readSource(ctx context.Context, older, newer version) (source, error) {
+func (c client) readSource(ctx context.Context, older, newer version, listed bool) (source, error) {
 	var s source
 	var err error
 	if s.older, err = readFiles(older.Dir); err != nil {
@@ -138,7 +138,7 @@ func (c client) readSource(ctx context.Context, older, newer version) (source, e
 	if len(is) == 0 {
 		return s, nil
 	}
-	s.vendor, err = c.vendor(ctx, s)
+	s.vendor, err = c.vendor(ctx, s, listed)
 	return s, err
 }
 
@@ -172,7 +172,7 @@ func requirements(f files) ([]string, error) {
 // vendor has go mod vendor copy the packages of other modules that both versions need, with
 // their tests. That runs no code of theirs. If the versions do not need the same ones, the
 // older source would fail for the lack of them.
-func (c client) vendor(ctx context.Context, s source) (files, error) {
+func (c client) vendor(ctx context.Context, s source, listed bool) (files, error) {
 	var vendored [2]files
 	for i, version := range []files{s.older, s.newer} {
 		folder, err := os.MkdirTemp(c.dir, "vendor-")
@@ -183,7 +183,7 @@ func (c client) vendor(ctx context.Context, s source) (files, error) {
 			return nil, err
 		}
 		if _, err := c.command(ctx, folder, "mod", "vendor"); err != nil {
-			return nil, err
+			return nil, ofListed(err, listed)
 		}
 		found, err := readFiles(filepath.Join(folder, "vendor"))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -205,9 +205,23 @@ func (c client) vendor(ctx context.Context, s source) (files, error) {
 
 // unfitError is why a pair is no task. The details are for whoever runs the program: they
 // may name addresses of this machine, and the set is handed on.
-type unfitError struct{ reason, details string }
+type unfitError struct {
+	reason, details string
+	// passing says that it may be another time: it comes from this machine or the network, and
+	// not from what the versions have in them.
+	passing bool
+}
 
 func (u unfitError) Error() string { return u.reason }
+
+// ofListed is an error of a pair. If the list has its sums, it says that the pair is good: without
+// it the set would be another one.
+func ofListed(err error, listed bool) error {
+	if failed, is := unfitness(err); is && err != nil && listed {
+		return fmt.Errorf("%s: %s", failed.reason, failed.details)
+	}
+	return err
+}
 
 func unfit(format string, values ...any) error {
 	return unfitError{reason: fmt.Sprintf(format, values...)}

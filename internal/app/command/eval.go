@@ -110,6 +110,7 @@ func (o *evalOptions) run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	c = evaluation.WithKeys(c, o.Environ, o.work.Models)
 	var set taskset.Set
 	if o.history == 0 { // before anything is made
 		if set, err = taskset.Load(args[0], o.load); err != nil {
@@ -143,7 +144,7 @@ func (o *evalOptions) run(ctx context.Context, args []string) (err error) {
 		if err := report.Write(out, results); err != nil {
 			return err
 		}
-		fmt.Fprintf(o.Stderr, "the results are in %s; %s is a page with plots\n", out, filepath.Join(o.out, report.PageFile))
+		fmt.Fprintf(o.Stderr, "the results are in %s; %s is a page with plots\n", out, filepath.Join(o.out, eval.PageFile))
 	}
 	return errors.Join(report.Print(o.Stdout, results), ended(results))
 }
@@ -224,7 +225,7 @@ func (o *evalOptions) merged(ctx context.Context, c config.Config) (set taskset.
 			return taskset.Set{}, err
 		}
 	}
-	set, kept, err := o.work.Out.History(ctx, from, o.work.Fresh)
+	set, kept, err := o.work.Out.History(ctx, from, o.work.Fresh, o.work.OnlyCheck)
 	if kept && err == nil {
 		_, _ = fmt.Fprintf(o.Stderr, "the %d tasks are those of the first call; --fresh reads the history again\n", len(set.Tasks)) // the same
 	}

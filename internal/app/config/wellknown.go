@@ -190,6 +190,20 @@ func (c Config) withVendorKey(llm LLM) LLM {
 	return llm
 }
 
+// WithVendorKeys is the configuration with the keys of providers that are named on the command
+// line, out of the variables of their own programs. They are among its secrets.
+func (c Config) WithVendorKeys(environ []string, providers ...string) Config {
+	keys := make(map[string]redact.Secret, len(c.VendorKeys)+len(providers))
+	for _, provider := range providers {
+		if _, value := providerKeys[provider].in(environ); value != "" {
+			keys[provider] = redact.Secret(strings.TrimRight(value, "\r\n"))
+		}
+	}
+	maps.Copy(keys, c.VendorKeys)
+	c.VendorKeys = keys
+	return c
+}
+
 // FindKey is the key for a model that is named on the command line, out of the
 // variables that [LLM.KeyVariables] lists.
 func (l LLM) FindKey(environ []string) redact.Secret {

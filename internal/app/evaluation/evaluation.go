@@ -50,10 +50,9 @@ type Options struct {
 
 // The names in the folder of the results.
 const (
-	lockFile       = "lock"
-	tasksFile      = "tasks.jsonl" // of a history
-	journalsFolder = "journals"
-	workPrefix     = "toryo-work-"
+	lockFile   = "lock"
+	tasksFile  = "tasks.jsonl" // of a history
+	workPrefix = "toryo-work-"
 )
 
 // Folder is the folder of the results, which no other process uses.
@@ -150,9 +149,9 @@ func Run(ctx context.Context, o Options) (results eval.Results, err error) {
 	}
 	run := &eval.Evaluation{
 		Set: o.Set, Models: names, Attempts: o.Attempts, Parallel: o.Parallel, Budget: llm.MoneyOf(o.Budget), Within: o.Within,
-		Out: folder, Cache: o.Config.DataDir, Dir: work, Scorer: scorer, OnlyCheck: o.OnlyCheck, Recheck: o.OnlyCheck || o.Fresh, Now: o.Program.Now,
+		Out: folder, Cache: o.Config.DataDir, Dir: work, Scorer: scorer, OnlyCheck: o.OnlyCheck, Recheck: o.Fresh, Now: o.Program.Now,
 		Settings: settings, Redact: o.Config.Redactor().String,
-		Worker:   Worker{Program: o.Program, Configs: configs, Engine: engine, Journals: filepath.Join(o.Out.path, journalsFolder), Play: o.Play, Log: o.Log},
+		Worker:   Worker{Program: o.Program, Configs: configs, Engine: engine, Journals: filepath.Join(o.Out.path, eval.JournalsFolder), Play: o.Play, Log: o.Log},
 		Progress: func(line string) { _, _ = fmt.Fprintln(o.Program.Stderr, line) }, // progress is a courtesy
 	}
 	results, err = run.Run(ctx)
@@ -166,9 +165,24 @@ type named struct {
 	config config.Config
 }
 
+// WithKeys is a configuration with the keys of the providers that --model names and that the
+// configuration itself does not.
+func WithKeys(c config.Config, environ, models []string) config.Config {
+	var providers []string
+	for _, name := range models {
+		if _, found := c.LLMOverrides[name]; !found {
+			provider, _, _ := strings.Cut(name, ":")
+			providers = append(providers, provider)
+		}
+	}
+	return c.WithVendorKeys(environ, providers...)
+}
+
 // models are the models to be tried. One that is named does all phases: what llm_overrides say
-// of phases and roles would mix models.
+// of phases and roles would mix models. So would a fallback, whose answers would count as those
+// of a model that is down, and whose key was given for the configured model.
 func (o Options) models() ([]named, error) {
+	o.Config.LLM.Fallback = config.ModelOverride{}
 	if o.Play != "" {
 		if len(o.Models) > 0 {
 			return nil, task.Errorf(task.Usage, "--play is in place of --model")
@@ -256,7 +270,7 @@ func hash(values ...any) (string, error) {
 
 // settings identifies what scores depend on besides the task and the engine.
 func (o Options) settings() (string, error) {
-	return hash(site.Version(), o.Config.Sandbox, o.Config.CommandExecutor)
+	return hash(site.Version(), confined(o.Config).Sandbox, o.Config.CommandExecutor)
 }
 
 // plan is what the attempts in a folder have in common.
@@ -264,7 +278,7 @@ func (o Options) plan(models []named) (eval.Plan, error) {
 	plan := eval.Plan{Set: o.Set.Name, SetHash: o.Set.Hash, Play: o.Play, Models: map[string]string{}}
 	for _, model := range models {
 		c := confined(model.config)
-		c.LLM.APIKey, c.LLM.APIKeyFile = "", "" // another key is the same model
+		c.LLM.APIKey, c.LLM.APIKeyFile, c.LLM.Variables = "", "", nil // another key is the same model
 		overrides := map[string]config.ModelOverride{}
 		for name, override := range c.LLMOverrides {
 			override.APIKey, override.APIKeyFile = "", ""
@@ -334,7 +348,7 @@ func (o Options) scorer(engine sandbox.Engine, work string) (eval.Scorer, error)
 	if err != nil {
 		return eval.Scorer{}, err
 	}
-	c := env.Weakened(o.Config.Sandbox, engine)
+	c := env.Weakened(confined(o.Config).Sandbox, engine)
 	setup := environment.Setup{
 		Table: table, Engine: engine, Wait: lifecycle.Sleep, Log: slog.New(slog.DiscardHandler), CommandTimeout: c.CommandTimeout, OutputLimit: int(c.OutputLimit),
 		SetupNetwork: sandbox.Policy(c.Network.Setup), WorkNetwork: sandbox.NoNetwork,

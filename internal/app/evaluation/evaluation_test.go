@@ -16,6 +16,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/eval"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/redact"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -57,13 +58,39 @@ func TestModelsByName(t *testing.T) {
 	}
 }
 
+// A fallback answers for no model of an evaluation: it would get the results of another one, and
+// its key would go to another provider.
+func TestNoFallback(t *testing.T) {
+	t.Parallel()
+	c := config.Config{LLM: config.LLM{Provider: "anthropic", Model: "large", APIKey: "first", Prices: config.Prices{Input: 3}, Fallback: config.ModelOverride{APIKey: "second"}},
+		LLMOverrides: map[string]config.ModelOverride{"small": {Provider: "openai", Model: "small", APIKey: "third"}}, VendorKeys: map[string]redact.Secret{"openai": "fourth"}}
+	for _, o := range []Options{{}, {Models: []string{"openai:x", "small"}}, {Play: PlayGold}} {
+		o.Config = c
+		models, err := o.models()
+		if err != nil || len(models) == 0 {
+			t.Fatal(err)
+		}
+		for _, model := range models {
+			if second, has := model.config.FallbackFor(string(task.Planning)); has {
+				t.Errorf("%s has a fallback at %s with the key %s", model.name, second.Provider, second.APIKey.Reveal())
+			}
+		}
+	}
+}
+
 // Another key is the same evaluation, another setting is not.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	hash := func(change func(*config.Config)) string {
 		c := config.Default()
+		c.LLMOverrides = map[string]config.ModelOverride{"m": {Model: "m"}}
 		change(&c)
-		plan, err := Options{}.plan([]named{{"m", c}})
+		o := Options{Config: c, Models: []string{"m"}, OnlyCheck: true}
+		models, err := o.models()
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := o.plan(models)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,13 +111,16 @@ func TestPlans(t *testing.T) {
 		"key":        func(c *config.Config) { c.LLM.APIKey, c.LLM.APIKeyFile = "x", "y" },
 		"MCP server": func(c *config.Config) { c.MCPServers = map[string]config.MCPServer{"x": {URL: "http://127.0.0.1:1"}} },
 		"network":    func(c *config.Config) { c.Sandbox.Network.Execution = "open" }, // it is never used
+		"set-up":     func(c *config.Config) { c.Sandbox.Network.Setup = "open" },     // the same
+		"fallback":   func(c *config.Config) { c.LLM.Fallback = config.ModelOverride{APIKeyFile: "y"} },
+		"shell":      func(c *config.Config) { c.CloudVariables = &config.CloudVariables{"AWS_SESSION_TOKEN": "x"} },
 	} {
 		if hash(change) != first {
 			t.Errorf("another %s is another evaluation", name)
 		}
 	}
 	for name, change := range map[string]func(*config.Config){
-		"model":   func(c *config.Config) { c.LLM.Model = "x" },
+		"model":   func(c *config.Config) { c.LLMOverrides["m"] = config.ModelOverride{Model: "x"} },
 		"sandbox": func(c *config.Config) { c.Sandbox.PIDs++ },
 		"budget":  func(c *config.Config) { c.Budget.TaskTokens = 1 },
 	} {

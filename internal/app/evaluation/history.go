@@ -9,6 +9,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/site"
+	"github.com/toryo-dev/toryo/internal/eval"
 	"github.com/toryo-dev/toryo/internal/eval/history"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
 	"github.com/toryo-dev/toryo/internal/forge"
@@ -22,8 +23,15 @@ var closing = lazyregexp.New(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\
 
 // History are the tasks of a history. They are read once and kept in the folder of the results:
 // what is merged, or edited on the forge, later would make them others. Kept says that they are
-// from before.
-func (f *Folder) History(ctx context.Context, from history.Options, fresh bool) (set taskset.Set, kept bool, err error) {
+// from before. A check, which forgets no attempts, keeps their tasks too.
+func (f *Folder) History(ctx context.Context, from history.Options, fresh, onlyCheck bool) (set taskset.Set, kept bool, err error) {
+	if fresh && onlyCheck {
+		has, err := eval.Folder(f.path).HasAttempts()
+		if err != nil {
+			return taskset.Set{}, false, err
+		}
+		fresh = !has
+	}
 	file := filepath.Join(f.path, tasksFile)
 	if _, err = os.Lstat(file); err == nil && !fresh {
 		set, err = history.Load(ctx, file, from.Repository)

@@ -80,10 +80,14 @@ func (w Worker) Work(ctx context.Context, job eval.Job) (eval.Worked, error) {
 
 // confined is a configuration for tasks of others. MCP servers could show the real change, or the
 // files of the set, and a statement comes from whoever wrote the set: it must not reach tools of
-// the person who calls. Neither does a command of the model reach the network.
+// the person who calls. Neither does a command of the model reach the network, and set-up reaches
+// package registries at most.
 func confined(c config.Config) config.Config {
 	c.MCPServers = nil
 	c.Sandbox.Network.Execution = string(sandbox.NoNetwork)
+	if c.Sandbox.Network.Setup == string(sandbox.OpenWorld) {
+		c.Sandbox.Network.Setup = string(sandbox.Registries)
+	}
 	return c
 }
 

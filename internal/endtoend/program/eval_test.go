@@ -102,9 +102,13 @@ func TestEval(t *testing.T) {
 	gold := filepath.Join(data, "gold")
 	first := filepath.Join(gold, "attempts", "play-gold", "calc-Sum", "1.json")
 	command := eval(gold, "--play", "gold")
+	var told bytes.Buffer
+	command.Stderr = &told
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }() // the context of the test ends it
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for {
@@ -113,12 +117,17 @@ func TestEval(t *testing.T) {
 		}
 		select {
 		case <-again.C:
+		case err := <-ended:
+			if _, missing := os.Stat(first); missing != nil {
+				t.Fatalf("it ended before its first attempt: %v\n%s", err, told.String())
+			}
+			ended <- err // it was quicker than this test
 		case <-t.Context().Done():
 			t.Fatal("the first attempt does not end")
 		}
 	}
 	_ = command.Process.Kill() // it may be over
-	_ = command.Wait()
+	<-ended
 	before, err := os.ReadFile(first)
 	if err != nil {
 		t.Fatal(err)

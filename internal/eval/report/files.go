@@ -13,9 +13,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// PageFile is the page with plots.
-const PageFile = "index.html"
-
 // prediction is a row as SWE-bench's harness reads it.
 type prediction struct {
 	ID    string `json:"instance_id"`
@@ -60,6 +57,9 @@ func Write(out eval.Folder, results eval.Results) error {
 	if err := eval.WriteFile(filepath.Join(string(out), eval.ResultsFile), data); err != nil {
 		return err
 	}
+	if err := out.ForgetReports(); err != nil { // of other models or attempts
+		return err
+	}
 	attempts := 0
 	for _, attempt := range results.Attempts {
 		attempts = max(attempts, attempt.Number)
@@ -75,7 +75,7 @@ func Write(out eval.Folder, results eval.Results) error {
 	if err := pageOf(results, models).Render(context.Background(), &page); err != nil {
 		return task.Wrap(task.Internal, err, "the page cannot be written")
 	}
-	return eval.WriteFile(filepath.Join(string(out), PageFile), page.Bytes())
+	return eval.WriteFile(filepath.Join(string(out), eval.PageFile), page.Bytes())
 }
 
 // short is the results without patches and outputs, which are in the files of the attempts.

@@ -76,15 +76,22 @@ func TestFilesOfTheHarness(t *testing.T) {
 func TestPage(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	if err := report.Write(eval.Folder(out), sample("small", "large")); err != nil {
-		t.Fatal(err)
+	for _, models := range [][]string{{"small"}, {"small", "large"}} { // as when one is added
+		if err := report.Write(eval.Folder(out), sample(models...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"predictions.jsonl", "report.json"} {
+		if _, err := os.Stat(filepath.Join(out, name)); !os.IsNotExist(err) {
+			t.Errorf("%s of an earlier call: %v", name, err)
+		}
 	}
 	for _, name := range []string{"predictions.small.jsonl", "predictions.large.jsonl", "report.small.json", "report.large.json"} {
 		if _, err := os.Stat(filepath.Join(out, name)); err != nil {
 			t.Error(err)
 		}
 	}
-	data, err := os.ReadFile(filepath.Join(out, report.PageFile))
+	data, err := os.ReadFile(filepath.Join(out, eval.PageFile))
 	if err != nil {
 		t.Fatal(err)
 	}

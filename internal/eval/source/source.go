@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -364,9 +365,23 @@ func Head(ctx context.Context, folder string) (commit, dir string, err error) {
 	return commit, dir, nil
 }
 
-// Diff is the difference between two commits as a patch that git can apply. It fails with
-// TooLarge if it is longer than MaxPatch.
+// Diff is the difference between two commits as a patch that git can apply, in UTF-8. It fails
+// with TooLarge if it is longer than MaxPatch.
 func (r *Repository) Diff(ctx context.Context, from, to string) (string, error) {
+	patch, err := r.diff(ctx, from, to)
+	if err != nil || utf8.ValidString(patch) {
+		return patch, err
+	}
+	back, err := r.withoutText(ctx, from, to)
+	if err != nil {
+		return "", err
+	}
+	patch, err = r.diff(ctx, from, to)
+	// What is left are lines that git has cut to head a part of a patch, and does not read.
+	return strings.ToValidUTF8(patch, "\uFFFD"), errors.Join(err, back())
+}
+
+func (r *Repository) diff(ctx context.Context, from, to string) (string, error) {
 	out := &limited{most: MaxPatch}
 	_, err := r.run(ctx, git.Command{Output: out, Args: []string{
 		"diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color",

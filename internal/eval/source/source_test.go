@@ -1,6 +1,7 @@
 package source_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -188,5 +189,51 @@ func TestHiddenTestsWin(t *testing.T) {
 				t.Errorf("%s: %s is %q, %v", name, file, content, err)
 			}
 		}
+	}
+}
+
+// A patch that is written as JSON has the same bytes when it is read, whatever the files are
+// encoded in.
+func TestOtherEncodings(t *testing.T) {
+	t.Parallel()
+	p := &project{t: t, dir: t.TempDir()}
+	p.git("init", "--quiet")
+	const odd = `a [1]"*\.txt`
+	lines := strings.Repeat("\n\n\n\n\n", 3)
+	heading := "func " + strings.Repeat("日本", 30) + "() {"
+	p.write(odd, "\x82\xa0\nsame\n")
+	p.write("gone.txt", "\x82\xa4\n")
+	p.write("utf8.txt", heading+lines+"一\n")
+	p.git("add", ".")
+	p.git("commit", "--quiet", "-m", "first")
+	base := p.git("rev-parse", "HEAD")
+	p.write(odd, "\x82\xa2\nsame\n")
+	p.write("new/latin.txt", "\xe9\n")
+	p.write("utf8.txt", heading+lines+"二\n")
+	p.git("rm", "--quiet", "gone.txt")
+	p.git("add", ".")
+	p.git("commit", "--quiet", "-m", "second")
+	from, err := source.Strip(t.Context(), p.dir, p.git("rev-parse", "HEAD"), filepath.Join(t.TempDir(), "copy.git"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := from.Diff(t.Context(), base, from.Base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read string
+	if err := json.Unmarshal(data, &read); err != nil || read != patch || !strings.Contains(read, "+二\n") {
+		t.Errorf("read back it is %q, %v", read, err)
+	}
+	made, err := from.Apply(t.Context(), base, read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changes, err := from.Changes(t.Context(), made, from.Base); err != nil || len(changes) > 0 {
+		t.Errorf("the files differ: %+v, %v", changes, err)
 	}
 }
