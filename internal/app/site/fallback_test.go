@@ -13,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/agent"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/script"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // modelServer is a scripted server that notes the keys it was shown.
@@ -180,6 +182,54 @@ func TestAnAgentWithAFallbackIsNotOut(t *testing.T) {
 	check = newCheckup(c, &imagesOnly{}, "owner", []string{t.TempDir()}, slog.New(slog.DiscardHandler))
 	if err := check.check(t.Context(), nil); err == nil {
 		t.Error("an agent whose only model is out of quota is said to work")
+	}
+}
+
+// An agent is out if its model and the fallback are both out, whichever of them a run met. It is
+// back when one of them is.
+func TestAnAgentWithoutModelAndFallbackIsOut(t *testing.T) {
+	t.Parallel()
+	credit, key, down := &script.Failure{Status: 402, Message: "pay first"}, &script.Failure{Status: 401, Message: "who are you"}, &script.Failure{Status: 503, Message: "no capacity"}
+	first := &agent.UnableError{Reason: task.ReasonCreditUsedUp, Provider: "anthropic", Model: "first-model"}
+	second := &agent.UnableError{Reason: task.ReasonCreditUsedUp, Provider: "openai", Model: "second-model"}
+	for name, test := range map[string]struct {
+		first, second *script.Failure
+		doubt         *agent.UnableError
+		reason        task.Reason // empty if it is not out
+		model         string
+		partial       bool
+		unknown       bool
+	}{
+		"both without credit":                {credit, credit, nil, task.ReasonCreditUsedUp, "first-model", false, false},
+		"both, and the first in doubt":       {credit, credit, first, task.ReasonCreditUsedUp, "first-model", false, false},
+		"both, and the fallback in doubt":    {credit, credit, second, task.ReasonCreditUsedUp, "first-model", false, false},
+		"the key of the fallback":            {credit, key, first, task.ReasonCreditUsedUp, "first-model", false, false},
+		"the fallback is down":               {credit, down, first, task.ReasonCreditUsedUp, "first-model", false, false},
+		"the first may come back":            {down, credit, nil, "", "", false, true},
+		"both down":                          {down, down, nil, "", "", false, true},
+		"only the first":                     {credit, nil, first, "", "", false, false},
+		"only the fallback":                  {nil, credit, nil, "", "", false, false},
+		"only the fallback, and it in doubt": {nil, credit, second, task.ReasonCreditUsedUp, "second-model", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			serve := func(failure *script.Failure) *modelServer {
+				return serveModel(t, script.Rule{Answer: script.Answer{Text: "yes", Error: failure}})
+			}
+			one, other := serve(test.first), serve(test.second)
+			check := newCheckup(twoModels(t, one, other), &imagesOnly{}, "owner", []string{t.TempDir()}, slog.New(slog.DiscardHandler))
+			err := check.check(t.Context(), test.doubt)
+			unable := agent.UnableOf(err)
+			if (unable != nil) != (test.reason != "") || unable != nil && (unable.Reason != test.reason || unable.Model != test.model || unable.Partial != test.partial) {
+				t.Errorf("it found %+v (%v)", unable, err)
+			}
+			if unable == nil && (err != nil) != test.unknown {
+				t.Errorf("it found %v", err)
+			}
+			if strings.Contains(one.shown(), ",") || strings.Contains(other.shown(), ",") {
+				t.Errorf("asked more than once: %q, %q", one.shown(), other.shown())
+			}
+		})
 	}
 }
 
