@@ -180,6 +180,14 @@ func nameOf(model Model) string {
 type Outages struct {
 	mu       sync.Mutex
 	byServer map[string]*outage
+	switches int64
+}
+
+// Switches is how often a fallback has taken over from a model.
+func (o *Outages) Switches() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.switches
 }
 
 type outage struct {
@@ -241,6 +249,7 @@ func (o *Outages) fail(server, reason string, admitted admission, now time.Time)
 		}
 		out = &outage{since: now, pause: firstPause, reason: reason}
 		o.byServer[server] = out
+		o.switches++
 	case admitted != mayProbe:
 		return out.standin(), out.pause, false
 	default:

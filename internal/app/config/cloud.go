@@ -156,20 +156,27 @@ func (c Config) clouds() []Cloud {
 // are taken. Those that are secrets are among its secrets.
 func (c Config) WithCloudVariables(environ []string) Config {
 	found := CloudVariables{}
-	c.Passed = slices.Clone(c.Passed)
 	for _, line := range environ {
 		name, value, _ := strings.Cut(line, "=")
-		secret, known := cloudVariables[name]
-		if !known || value == "" {
-			continue
-		}
-		found[name] = redact.Secret(value)
-		if secret {
-			c.Passed = append(c.Passed, redact.Secret(value))
+		if _, known := cloudVariables[name]; known && value != "" {
+			found[name] = redact.Secret(value)
 		}
 	}
 	c.CloudVariables = &found
 	return c
+}
+
+// cloudSecrets are the values of those variables that hold a secret.
+func (c Config) cloudSecrets() (all []redact.Secret) {
+	if c.CloudVariables == nil {
+		return nil
+	}
+	for name, value := range *c.CloudVariables {
+		if cloudVariables[name] {
+			all = append(all, value)
+		}
+	}
+	return all
 }
 
 // Variable is the value of a variable of a cloud's own programs, or nothing.

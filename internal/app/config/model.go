@@ -35,6 +35,8 @@ type LLM struct {
 	Cloud
 	Fallback  ModelOverride   `key:"fallback" about:"A second model, which answers while the model of a call is down or out of quota, whichever model that is. What is not set is as in llm; another provider or base_url needs a key of its own."`
 	Variables *CloudVariables // that hold credentials; see ModelFor
+
+	VendorPrices bool // Prices are those of the vendor, because none are set; see Known
 }
 
 // Prices is the section "llm.prices".
@@ -112,13 +114,13 @@ func (c Config) ModelFor(names ...string) LLM {
 func (o ModelOverride) over(llm LLM) LLM {
 	if o.Provider != "" && o.Provider != llm.Provider {
 		llm.Provider, llm.Model, llm.BaseURL, llm.APIKey, llm.APIKeyFile = o.Provider, "", "", "", ""
-		llm.API, llm.Script, llm.Prices, llm.Cloud = "", "", Prices{}, Cloud{}
+		llm.API, llm.Script, llm.Prices, llm.VendorPrices, llm.Cloud = "", "", Prices{}, false, Cloud{}
 	}
 	if o.BaseURL != "" && o.BaseURL != llm.BaseURL {
 		llm.BaseURL, llm.APIKey, llm.APIKeyFile, llm.Credentials, llm.CredentialsFile = o.BaseURL, "", "", "", ""
 	}
 	if o.Model != "" && o.Model != llm.Model {
-		llm.Model, llm.Prices, llm.Deployment = o.Model, Prices{}, ""
+		llm.Model, llm.Prices, llm.VendorPrices, llm.Deployment = o.Model, Prices{}, false, ""
 		llm = llm.within()
 	}
 	llm.Cloud = o.Cloud.over(llm.Cloud)
@@ -143,6 +145,7 @@ func (o ModelOverride) over(llm LLM) LLM {
 	overwrite(&llm.MaxTokens, o.MaxTokens)
 	overwrite(&llm.ContextLength, o.ContextLength)
 	overwrite(&llm.FunctionCalling, o.FunctionCalling)
+	llm.VendorPrices = llm.VendorPrices && o.Prices == (PricesOverride{})
 	overwrite(&llm.Prices.Input, o.Prices.Input)
 	overwrite(&llm.Prices.Cached, o.Prices.Cached)
 	overwrite(&llm.Prices.CacheWrite, o.Prices.CacheWrite)

@@ -108,7 +108,7 @@ func TestTheFallbackAnswers(t *testing.T) {
 			second := serveModel(t, script.Rule{Answer: script.Answer{Text: "From the second.", Usage: &llm.Usage{Input: 100, Output: 10}}})
 			var log bytes.Buffer
 			ledger := llm.NewMemoryLedger(llm.Limits{}, time.Now)
-			made, err := NewModels(twoModels(t, first, second), ledger, slog.New(slog.NewTextHandler(&log, nil)))
+			made, err := NewModels(twoModels(t, first, second), ledger, new(llm.Outages), slog.New(slog.NewTextHandler(&log, nil)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +153,7 @@ func TestTheFallbackHidesNoMistake(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 404, 413} {
 		first := serveModel(t, script.Rule{Answer: script.Answer{Error: &script.Failure{Status: status, Message: "no"}}})
 		second := serveModel(t, script.Rule{Answer: script.Answer{Text: "From the second."}})
-		made, err := NewModels(twoModels(t, first, second), nil, slog.New(slog.DiscardHandler))
+		made, err := NewModels(twoModels(t, first, second), nil, new(llm.Outages), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,7 +245,7 @@ func TestCloudsOfTheConfiguration(t *testing.T) {
 		"anthropic": "provider: vertex, model: claude-x@1, region: global, project: p",
 	} {
 		c := configured(t, "llm: {"+section+", base_url: '"+server.url+"'}\n", "TORYO_LLM_API_KEY=k", "AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret-of-aws")
-		made, err := NewModels(c, nil, slog.New(slog.DiscardHandler))
+		made, err := NewModels(c, nil, new(llm.Outages), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
