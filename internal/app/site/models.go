@@ -102,8 +102,11 @@ func connectThrough(chosen config.LLM, through http.RoundTripper) (llm.Model, er
 		Temperature: chosen.Temperature, Prices: pricesOf(chosen), Silence: chosen.Timeout, Transport: through,
 	}
 	endpoint.Reasoning, _ = chosen.Use().Reasoning(chosen.Reasoning) // what it differs in was said by the check
-	if known, _ := chosen.Find(); known.FixedTemperature {
-		endpoint.Temperature = nil
+	if known, found := chosen.Find(); found {
+		endpoint.NoReasoning = known.Reasoning.Way == ""
+		if known.FixedTemperature {
+			endpoint.Temperature = nil
+		}
 	}
 	if place, is := placeOf(chosen); is {
 		return connectCloud(chosen, place, endpoint)
