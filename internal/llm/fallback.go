@@ -75,15 +75,12 @@ func (f *fallback) Info() Info {
 
 // CountTokens implements [Model].
 func (f *fallback) CountTokens(ctx context.Context, request Request) (int64, error) {
-	if f.Outages.isOut(f.Server, f.Now()) {
+	if f.Outages.noted(f.Server) { // it is the next call that finds out whether the model is back
 		return f.Second.CountTokens(ctx, request)
 	}
-	asked := f.First
-	if f.Outages.noted(f.Server) { // it is the next call that finds out whether the model is back
-		asked = f.Probe
-	}
-	count, err := asked.CountTokens(ctx, request)
-	if kind := KindOf(err); ctx.Err() != nil || kind != Unreachable && kind != TimedOut {
+	count, err := f.First.CountTokens(ctx, request)
+	failed, _ := errors.AsType[*Error](err)
+	if ctx.Err() != nil || failed == nil || failed.Status != 0 || failed.Kind != Unreachable && failed.Kind != TimedOut {
 		return count, err // a server that answers may still refuse to count
 	}
 	f.note(ctx, mayAsk, err)
@@ -127,7 +124,7 @@ func (f *fallback) note(ctx context.Context, admitted admission, err error) Stan
 				"kind", kind, "error", err, "asked_again_in", pause)
 		}
 		return standin
-	case err == nil || kind != "" && kind != BudgetExhausted && kind != CannotCount:
+	case err == nil || ctx.Err() == nil && kind != "" && kind != BudgetExhausted && kind != CannotCount:
 		if f.Outages.clear(f.Server) { // it answered, if only to refuse
 			f.Logger.InfoContext(ctx, "the model answers again", "model", nameOf(f.First))
 		}

@@ -109,13 +109,13 @@ func (l *loader) checkCloud(at *section, llm LLM) {
 	if llm.Model != "" && !llm.isSupported() && l.anySet(own("provider"), own("model")) {
 		l.conflict(complain("docs/clouds.md says which are", "%s: the model %s is not supported", llm.Provider, show(llm.Model)), own("model"), own("provider"))
 	}
-	if llm.isCloud() && llm.asksByKey() && llm.APIKey == "" && l.anySet(own("provider")) {
+	if llm.isCloud() && llm.asksByKey() && llm.APIKey == "" && l.anySet(own("provider"), own("base_url")) {
 		secret, _ := at.find("api_key") // it may be in the environment of the service
 		l.missingSecret(secret.key, llm.Provider+" needs a key or credentials, and there are none", llm.KeyVariables()[1:]...)
 		llm.APIKey = "missing"
 	}
-	if lacks := llm.lackingInCloud(); lacks != "" && l.anySet(own("provider")) && !l.anyBad(own("region"), own("project"), own("base_url"), own("credentials"), own("api_key"), own("api_key_file")) {
-		l.conflict(complain(llm.HintForCloud(), "%s: %s", llm.Provider, lacks), own("provider"))
+	if lacks := llm.lackingInCloud(); lacks != "" && l.anySet(own("provider"), own("base_url")) && !l.anyBad(own("region"), own("project"), own("base_url"), own("credentials"), own("api_key"), own("api_key_file")) {
+		l.conflict(complain(llm.HintForCloud(), "%s: %s", llm.Provider, lacks), own("provider"), own("base_url"))
 	}
 }
 

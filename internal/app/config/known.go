@@ -82,12 +82,15 @@ func (l LLM) LongPrices() (long catalog.LongPrices, are bool) {
 	return long, false
 }
 
-// within is the model with limits that were set for another one, and no more than it takes.
+// within is the model with limits that were set for another one, and no more than it takes, or than
+// is assumed of a model that is not known.
 func (l LLM) within() LLM {
-	if model, known := l.Find(); known {
-		l.MaxTokens = int(min(int64(l.MaxTokens), model.Answer))
-		l.ContextLength = int(min(int64(l.ContextLength), model.Context))
+	model, known := l.Find()
+	if !known {
+		model.Answer, model.Context = defaultMaxTokens, defaultContextLength
 	}
+	l.MaxTokens = int(min(int64(l.MaxTokens), model.Answer))
+	l.ContextLength = int(min(int64(l.ContextLength), model.Context))
 	return l
 }
 
@@ -118,10 +121,13 @@ func (l *loader) inferProviders() {
 }
 
 func (l *loader) inferOverride(at *section, own ModelOverride) {
-	if l.config.LLM.BaseURL == "" && own.BaseURL == "" && slices.Contains(vendors, l.config.LLM.Provider) {
+	if l.config.LLM.atVendor() && own.BaseURL == "" && slices.Contains(vendors, l.config.LLM.Provider) {
 		l.inferProvider(at, LLM{Provider: own.Provider, Model: own.Model})
 	}
 }
+
+// atVendor says that no server of others is configured.
+func (l LLM) atVendor() bool { return providerKeys[l.Provider].servesModel(l.BaseURL) }
 
 func (l *loader) inferProvider(at *section, model LLM) {
 	provider, _ := at.find("provider")
@@ -170,7 +176,7 @@ func (l *loader) checkServed(at *section, llm LLM) {
 	remote := llm.Provider != "" && llm.Provider != "script"
 	switch {
 	case !remote || llm.Model == "" || !l.anySet(own("model"), own("base_url")):
-	case !known && l.anySet(own("model")) && !l.anySet(own("context_length"), "llm.context_length"):
+	case !known && l.anySet(own("model")) && !l.anySet(own("context_length")) && l.config.LLM.ContextLength != llm.ContextLength:
 		l.sayUnknown(llm, own("model"))
 	case known && llm.BaseURL == "" && llm.Provider == model.Provider() && !model.ServedBy(""):
 		l.conflict(complain("set base_url to the address of a server that has it", "%s itself does not serve the model %s", llm.Provider, show(llm.Model)), own("model"), own("base_url"))
@@ -191,7 +197,8 @@ func (l *loader) checkReasoning(at *section, llm LLM) {
 	if llm.Reasoning == "" || llm.Provider == "" || !l.anySet(own("reasoning"), own("model"), own("max_tokens")) {
 		return
 	}
-	if tokens, err := strconv.Atoi(llm.Reasoning); err == nil && tokens >= llm.MaxTokens {
+	// A number that was set for another model is limited when it is asked for.
+	if tokens, err := strconv.Atoi(llm.Reasoning); err == nil && tokens >= llm.MaxTokens && l.anySet(own("reasoning"), own("max_tokens")) {
 		l.conflict(complain("raise max_tokens, or lower reasoning", "reasoning (%d) must be less than max_tokens (%d), which it is a part of", tokens, llm.MaxTokens),
 			own("reasoning"), own("max_tokens"), "llm.reasoning", "llm.max_tokens")
 		return

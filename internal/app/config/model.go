@@ -104,7 +104,23 @@ func (c Config) ModelFor(names ...string) LLM {
 			llm = override.over(llm)
 		}
 	}
-	return c.withVendorKey(llm.Known())
+	return c.withVendorKey(c.withOwnKey(llm).Known())
+}
+
+// withOwnKey gives a model that several overrides have led away and back to the provider and the
+// address of llm what is set for these.
+func (c Config) withOwnKey(llm LLM) LLM {
+	if llm.Provider != c.LLM.Provider || llm.BaseURL != c.LLM.BaseURL || llm.APIKey != "" || llm.APIKeyFile != "" {
+		return llm
+	}
+	llm.APIKey, llm.APIKeyFile = c.LLM.APIKey, c.LLM.APIKeyFile
+	if llm.Cloud == (Cloud{}) {
+		llm.Cloud = c.LLM.Cloud
+	}
+	if llm.Model == c.LLM.Model && llm.Prices == (Prices{}) {
+		llm.Prices = c.LLM.Prices
+	}
+	return llm
 }
 
 // over puts the override over a model. A key never goes to another server than
