@@ -2,6 +2,7 @@ package assignment
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 
@@ -15,11 +16,14 @@ import (
 type Images struct {
 	Snapshots *items.Snapshots
 	Forges    map[task.Forge]forge.Reader
-	Comments  KnownComments
-	Steering  *items.Steering
-	Own       func(of task.Forge, login string) bool // see broker.RunOptions
-	Fetcher   images.Fetcher
-	Log       *slog.Logger
+	// Reviews are where reviews are read that the snapshots are without, because comments in them
+	// are not told to runs while they go on.
+	Reviews  map[task.Forge]items.ReviewSource
+	Comments KnownComments
+	Steering *items.Steering
+	Own      func(of task.Forge, login string) bool // see broker.RunOptions
+	Fetcher  images.Fetcher
+	Log      *slog.Logger
 }
 
 // KnownComments tells what runs were told of comments; see [store.CommentLog].
@@ -63,7 +67,11 @@ func (i Images) Of(ctx context.Context, t task.Task) ([]images.Image, error) {
 			add(item.Body)
 		}
 	}
-	for _, comment := range slices.Backward(slices.Concat(snapshot.ReviewComments, snapshot.Comments)) {
+	reviews, err := i.reviews(ctx, snapshot)
+	if err != nil {
+		return nil, err
+	}
+	for _, comment := range slices.Backward(slices.Concat(reviews, snapshot.Comments)) {
 		may, is := decided[comment.Ref()]
 		if is && may && len(images.Links(comment.Body)) > 0 || !is && i.taken(ctx, snapshot.Item, comment.Author, comment.Body) {
 			add(comment.Body)
@@ -72,6 +80,24 @@ func (i Images) Of(ctx context.Context, t task.Task) ([]images.Image, error) {
 	return i.Fetcher.Fetch(ctx, texts, func(_ string, err error) {
 		i.Log.InfoContext(ctx, "an image of a text is not shown to the model", "item", t.Key.String(), "error", err)
 	}), nil
+}
+
+// reviews are what was written in the reviews of a pull request: what a task is to change it for.
+func (i Images) reviews(ctx context.Context, snapshot items.Snapshot) ([]task.Comment, error) {
+	key := snapshot.Item.Key
+	source, found := i.Reviews[key.Forge]
+	if key.Kind != task.Pull || len(snapshot.ReviewComments) > 0 || !found {
+		return snapshot.ReviewComments, nil
+	}
+	reviews, err := source.Reviews(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("read the reviews: %w", err)
+	}
+	threads, err := source.ReviewThreads(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("read the review comments: %w", err)
+	}
+	return append(forge.ReviewTexts(reviews), forge.ReviewComments(threads)...), nil
 }
 
 // taken reports whether a text has images that are read. While it is not known what its author may
