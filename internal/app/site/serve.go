@@ -112,7 +112,7 @@ func serveOn(ctx context.Context, p Program, c config.Config, has resources, rea
 		return err
 	}
 	if !c.Memory.Enabled { // so that nothing is learned later from what was said meanwhile
-		if err := database.ForgetWatched(ctx); err != nil {
+		if err := database.ForgetWatched(ctx, "", nil); err != nil {
 			return err
 		}
 	}
