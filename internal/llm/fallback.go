@@ -9,6 +9,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/messages"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // Fallback is two models, of which the second answers while the first is down or out of
@@ -33,6 +36,14 @@ type Standin struct {
 	Reason  string    `json:"reason"`  // why the first could not be used when that began
 	Since   time.Time `json:"since"`
 }
+
+// Text says it for people.
+func (s Standin) Text(in task.Language) string {
+	return messages.Text(in, "run.fallback", s.Model, s.Instead, s.SinceText(), s.Reason)
+}
+
+// SinceText is the time for people; an outage has only one.
+func (s Standin) SinceText() string { return s.Since.UTC().Format("2006-01-02 15:04 UTC") }
 
 // The pause after which a model that is out is asked again. It doubles each time.
 const (
