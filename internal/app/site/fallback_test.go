@@ -25,8 +25,16 @@ type modelServer struct {
 	url    string
 	player *script.Player
 
-	mu   sync.Mutex
-	keys []string
+	mu    sync.Mutex
+	keys  []string
+	paths []string
+}
+
+// last is the path of the last request and what it was shown with it.
+func (s *modelServer) last() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.paths[len(s.paths)-1] + " " + s.keys[len(s.keys)-1]
 }
 
 func (s *modelServer) shown() string {
@@ -45,7 +53,8 @@ func serveModel(t *testing.T, rules ...script.Rule) *modelServer {
 	s := &modelServer{player: server.Player}
 	listening := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		s.keys = append(s.keys, strings.TrimSpace(r.Header.Get("X-Api-Key")+" "+r.Header.Get("Authorization")))
+		s.keys = append(s.keys, strings.TrimSpace(r.Header.Get("X-Api-Key")+r.Header.Get("Api-Key")+" "+r.Header.Get("Authorization")))
+		s.paths = append(s.paths, r.URL.RequestURI())
 		s.mu.Unlock()
 		server.ServeHTTP(w, r)
 	}))
@@ -107,8 +116,9 @@ func TestTheFallbackAnswers(t *testing.T) {
 			first := serveModel(t, script.Rule{Answer: script.Answer{Text: "An answer of the first that breaks off.", Error: &failure}})
 			second := serveModel(t, script.Rule{Answer: script.Answer{Text: "From the second.", Usage: &llm.Usage{Input: 100, Output: 10}}})
 			var log bytes.Buffer
+			outages := new(llm.Outages)
 			ledger := llm.NewMemoryLedger(llm.Limits{}, time.Now)
-			made, err := NewModels(twoModels(t, first, second), ledger, new(llm.Outages), slog.New(slog.NewTextHandler(&log, nil)))
+			made, err := NewModels(twoModels(t, first, second), ledger, outages, slog.New(slog.NewTextHandler(&log, nil)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -142,6 +152,11 @@ func TestTheFallbackAnswers(t *testing.T) {
 			}
 			if ofTask, _, err := ledger.Spent(t.Context(), "task"); err != nil || name != "gone midway" && ofTask != (llm.Amount{Tokens: 330, Money: 1200}) {
 				t.Errorf("spent is %+v, %v", ofTask, err)
+			} else if name == "gone midway" && (ofTask.Tokens <= 330 || ofTask.Money <= 1200) { // what the first has used before it broke off
+				t.Errorf("spent is %+v", ofTask)
+			}
+			if outages.Switches() != 1 {
+				t.Errorf("counted are %d switches", outages.Switches())
 			}
 		})
 	}
@@ -237,12 +252,13 @@ func TestAnAgentWithoutModelAndFallbackIsOut(t *testing.T) {
 func TestCloudsOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	server := serveModel(t, script.Rule{Answer: script.Answer{Text: "hello"}})
-	for name, section := range map[string]string{
-		"azure":     "provider: azure, model: m, deployment: team",
-		"dated":     "provider: azure, model: m, api_version: 2024-10-21, api: responses",
-		"bedrock":   "provider: bedrock, model: 'eu.anthropic.claude-x-v1:0', region: eu-central-1, credentials: environment",
-		"gemini":    "provider: vertex, model: gemini-x, region: global, project: p",
-		"anthropic": "provider: vertex, model: claude-x@1, region: global, project: p",
+	for section, want := range map[string]string{
+		"provider: azure, model: m, deployment: team":                                                            "/openai/v1/responses k",
+		"provider: azure, model: m, api_version: 2024-10-21, api: responses":                                     "/openai/responses?api-version=2024-10-21 k",
+		"provider: azure, model: m, api_version: 2024-10-21":                                                     "/openai/deployments/m/chat/completions?api-version=2024-10-21 k",
+		"provider: bedrock, model: 'eu.anthropic.claude-x-v1:0', region: eu-central-1, credentials: environment": "/model/eu.anthropic.claude-x-v1%3A0/invoke-with-response-stream AWS4-HMAC-SHA256 Credential=id/",
+		"provider: vertex, model: gemini-x, region: global, project: p":                                          "/v1/projects/p/locations/global/publishers/google/models/gemini-x:streamGenerateContent?alt=sse Bearer k",
+		"provider: vertex, model: claude-x@1, region: global, project: p":                                        "/v1/projects/p/locations/global/publishers/anthropic/models/claude-x@1:streamRawPredict Bearer k",
 	} {
 		c := configured(t, "llm: {"+section+", base_url: '"+server.url+"'}\n", "TORYO_LLM_API_KEY=k", "AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret-of-aws")
 		made, err := NewModels(c, nil, new(llm.Outages), slog.New(slog.DiscardHandler))
@@ -251,11 +267,14 @@ func TestCloudsOfTheConfiguration(t *testing.T) {
 		}
 		model, err := made.Model(llm.Account{})
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: %v", section, err)
 		}
 		response, err := model.Chat(t.Context(), llm.Request{Messages: []llm.Message{llm.UserText("hi")}}, nil)
 		if err != nil || response.Message.Text() != "hello" || model.Info().Provider != c.LLM.Provider {
-			t.Errorf("%s: %+v, %v", name, response, err)
+			t.Errorf("%s: %+v, %v", section, response, err)
+		}
+		if got := server.last(); !strings.HasPrefix(got, want) || strings.Contains(got, "secret-of-aws") {
+			t.Errorf("%s: the server got %q", section, got)
 		}
 	}
 	for want, chosen := range map[string]config.LLM{
