@@ -54,8 +54,7 @@ func (r Reviewer) Execute(ctx context.Context, run Run) (wire.Result, error) {
 		return wire.Result{}, reasonOf(ctx, err)
 	}
 	if by := judged.Standin; by != nil {
-		text := messages.Text(in, "run.fallback", by.Model, by.Instead, by.Since.UTC().Format("2006-01-02 15:04 UTC"), by.Reason)
-		if err := run.Journal.Append(ctx, task.NoteTaken, phase.Entry{Phase: task.Execution, Text: text}); err != nil {
+		if err := run.Journal.Append(ctx, task.NoteTaken, phase.Entry{Phase: task.Execution, Text: by.Text(in)}); err != nil {
 			return wire.Result{}, err
 		}
 	}

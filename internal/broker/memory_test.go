@@ -219,7 +219,34 @@ func TestRightsThatCannotBeRead(t *testing.T) {
 			if left, err := o.store.WatchedPulls(t.Context(), given.Repo()); err != nil || len(left) != 0 || !strings.Contains(o.log.String(), "nothing is learned") {
 				t.Errorf("%v is still watched, %v", left, err)
 			}
+			// Once more: the day begins again.
+			o.check(o.store.WatchPull(t.Context(), given))
+			o.later(25 * time.Hour)
+			o.sync()
+			if left, err := o.store.WatchedPulls(t.Context(), given.Repo()); err != nil || len(left) != 1 {
+				t.Errorf("%v is watched after the first failure, %v", left, err)
+			}
 		}
+	}
+}
+
+// Pull requests in repositories that are not worked on any more are not watched.
+func TestNothingIsWatchedOutside(t *testing.T) {
+	t.Parallel()
+	outside := task.Repository{}
+	o, _ := newMemory(t, func(options *intake.Options) {
+		within := options.Scope
+		options.Scope = func(of task.Forge, repository string) bool { return repository != outside.Name && within(of, repository) }
+	})
+	pull := o.pull("feature", "")
+	o.sync()
+	if left, err := o.store.WatchedPulls(t.Context(), pull.Repo()); err != nil || len(left) != 1 {
+		t.Fatalf("%v is watched, %v", left, err)
+	}
+	outside = pull.Repo()
+	o.sync()
+	if left, err := o.store.WatchedPulls(t.Context(), pull.Repo()); err != nil || len(left) != 0 {
+		t.Errorf("%v is still watched, %v", left, err)
 	}
 }
 

@@ -225,7 +225,7 @@ func (r *Runs) put(ctx context.Context, write outbox.Write, payload outbox.Paylo
 // Images returns the images of the task's own item and its comments that the model may be shown.
 func (r *Runs) Images(ctx context.Context, held Lease) ([]images.Image, error) {
 	return assignment.Images{
-		Snapshots: r.options.Snapshots, Forges: r.options.Forges, Comments: r.options.Store, Steering: r.options.Steering,
+		Snapshots: r.options.Snapshots, Forges: r.options.Forges, Reviews: r.options.Reviews, Comments: r.options.Store, Steering: r.options.Steering,
 		Own: r.options.Own, Fetcher: r.options.Images, Log: r.options.Log,
 	}.Of(ctx, held.Task)
 }

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/messages"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // Fallback is two models, of which the second answers while the first is down or out of
@@ -33,6 +36,14 @@ type Standin struct {
 	Reason  string    `json:"reason"`  // why the first could not be used when that began
 	Since   time.Time `json:"since"`
 }
+
+// Text says it for people.
+func (s Standin) Text(in task.Language) string {
+	return messages.Text(in, "run.fallback", s.Model, s.Instead, s.SinceText(), s.Reason)
+}
+
+// SinceText is the time for people; an outage has only one.
+func (s Standin) SinceText() string { return s.Since.UTC().Format("2006-01-02 15:04 UTC") }
 
 // The pause after which a model that is out is asked again. It doubles each time.
 const (
@@ -75,15 +86,12 @@ func (f *fallback) Info() Info {
 
 // CountTokens implements [Model].
 func (f *fallback) CountTokens(ctx context.Context, request Request) (int64, error) {
-	if f.Outages.isOut(f.Server, f.Now()) {
+	if f.Outages.noted(f.Server) { // it is the next call that finds out whether the model is back
 		return f.Second.CountTokens(ctx, request)
 	}
-	asked := f.First
-	if f.Outages.noted(f.Server) { // it is the next call that finds out whether the model is back
-		asked = f.Probe
-	}
-	count, err := asked.CountTokens(ctx, request)
-	if kind := KindOf(err); ctx.Err() != nil || kind != Unreachable && kind != TimedOut {
+	count, err := f.First.CountTokens(ctx, request)
+	failed, _ := errors.AsType[*Error](err)
+	if ctx.Err() != nil || failed == nil || failed.Status != 0 || failed.Kind != Unreachable && failed.Kind != TimedOut {
 		return count, err // a server that answers may still refuse to count
 	}
 	f.note(ctx, mayAsk, err)
@@ -127,7 +135,7 @@ func (f *fallback) note(ctx context.Context, admitted admission, err error) Stan
 				"kind", kind, "error", err, "asked_again_in", pause)
 		}
 		return standin
-	case err == nil || kind != "" && kind != BudgetExhausted && kind != CannotCount:
+	case err == nil || ctx.Err() == nil && kind != "" && kind != BudgetExhausted && kind != CannotCount:
 		if f.Outages.clear(f.Server) { // it answered, if only to refuse
 			f.Logger.InfoContext(ctx, "the model answers again", "model", nameOf(f.First))
 		}
@@ -180,6 +188,14 @@ func nameOf(model Model) string {
 type Outages struct {
 	mu       sync.Mutex
 	byServer map[string]*outage
+	switches int64
+}
+
+// Switches is how often a fallback has taken over from a model.
+func (o *Outages) Switches() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.switches
 }
 
 type outage struct {
@@ -241,6 +257,7 @@ func (o *Outages) fail(server, reason string, admitted admission, now time.Time)
 		}
 		out = &outage{since: now, pause: firstPause, reason: reason}
 		o.byServer[server] = out
+		o.switches++
 	case admitted != mayProbe:
 		return out.standin(), out.pause, false
 	default:

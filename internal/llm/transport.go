@@ -24,6 +24,7 @@ type Endpoint struct {
 	Temperature   *float64
 	Prices        Prices
 	Reasoning     Reasoning
+	NoReasoning   bool // the model is known not to reason
 	// Silence is for how long the server may send nothing; 0 means five minutes.
 	Silence time.Duration
 	// Transport carries the requests; nil means the standard one.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -90,12 +91,7 @@ func (i *images) add(found []Image) {
 
 // seesImages reports whether the model of any phase can see images.
 func (r *run) seesImages() bool {
-	for _, phase := range []task.Phase{task.PrePlanning, task.Planning, task.Execution, task.Verification, task.Reflection, task.Complete} {
-		if r.Model(phase).Info().Images {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(task.Phases, func(phase task.Phase) bool { return r.Model(phase).Info().Images })
 }
 
 // mayHaveImages reports whether a text looks as if images were in it.
@@ -117,17 +113,8 @@ func (r *run) withImages(block conversation.Block) conversation.Block {
 		}
 		text = text[at+len(first):]
 		image := r.images.byLink[first]
-		if !hasImage(block, image) {
+		if !slices.ContainsFunc(block.Images, func(one llm.Image) bool { return one.Hash == image.Hash }) {
 			block.Images = append(block.Images, image)
 		}
 	}
-}
-
-func hasImage(block conversation.Block, image llm.Image) bool {
-	for _, one := range block.Images {
-		if one.Hash == image.Hash {
-			return true
-		}
-	}
-	return false
 }

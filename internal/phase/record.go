@@ -159,12 +159,11 @@ func (j *journal) tellFallback(ctx context.Context, by *llm.Standin) error {
 	if by == nil {
 		return nil
 	}
-	since := by.Since.UTC().Format("2006-01-02 15:04 UTC")
-	name := "fallback " + by.Instead + " " + since
+	name := "fallback " + by.Instead + " " + by.SinceText()
 	if j.run.state.notified[name] {
 		return nil
 	}
-	return j.run.append(ctx, task.NoteTaken, Entry{Phase: j.phase, Name: name, Text: j.run.text("run.fallback", by.Model, by.Instead, since, by.Reason)})
+	return j.run.append(ctx, task.NoteTaken, Entry{Phase: j.phase, Name: name, Text: by.Text(j.run.language)})
 }
 
 func (j *journal) used(ctx context.Context, usage Usage, steps int64) error {

@@ -254,8 +254,15 @@ func (a *answering) read(response llm.Response, composed Composition) (outcome, 
 	if made.text == "" {
 		return outcome{}, task.Errorf(task.Unavailable, "the model answered nothing").WithHint("send the message again")
 	}
+	var notes []string
 	if response.Stop == llm.StopMaxTokens {
-		made.note = messages.Text(composed.Language, "conversation.cut")
+		notes = append(notes, messages.Text(composed.Language, "conversation.cut"))
+	}
+	if response.Standin != nil {
+		notes = append(notes, response.Standin.Text(composed.Language))
+	}
+	if len(notes) > 0 {
+		made.note = strings.Join(notes, noteBelow)
 		a.turn.take(llm.Delta{Text: noteBelow + made.note})
 	}
 	return made, nil

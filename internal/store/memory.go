@@ -81,8 +81,9 @@ type Memory interface {
 	WatchedPulls(ctx context.Context, in task.Repository) ([]task.Key, error)
 	// UnwatchPull ends the watch of a pull request from which nothing can be learned.
 	UnwatchPull(ctx context.Context, pull task.Key) error
-	// ForgetWatched forgets all pull requests that are watched.
-	ForgetWatched(ctx context.Context) error
+	// ForgetWatched forgets the pull requests that are watched on a forge, or on all of them if it is
+	// empty, in other repositories than these.
+	ForgetWatched(ctx context.Context, of task.Forge, except []string) error
 	// Learn keeps a lesson in one transaction, and ends the watch of its pull request. What comes from a
 	// source that is known changes its note, if that is there and was not edited by a person. If the
 	// note has other sources too, what says something else leaves it.

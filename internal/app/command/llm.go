@@ -89,7 +89,7 @@ type answered struct {
 // askOnce makes one call through the configured model, with everything that a
 // run's calls pass through except the budget.
 func askOnce(ctx context.Context, p site.Program, c config.Config, q question) (answered, error) {
-	made, err := site.NewModels(c, nil, site.QuietLog(p, c))
+	made, err := site.NewModels(c, nil, new(llm.Outages), site.QuietLog(p, c))
 	if err != nil {
 		return answered{}, err
 	}

@@ -77,16 +77,19 @@ func modelsUsed(c config.Config) map[string][]string {
 			names = append(names, role)
 		}
 	}
-	if model, known := catalog.Find(c.LLM.Model); known {
-		used[model.Name] = append(used[model.Name], "llm")
+	note := func(chosen config.LLM, use string) {
+		if model, known := chosen.Find(); known {
+			used[model.Name] = append(used[model.Name], use)
+		}
 	}
-	if model, known := catalog.Find(c.LLM.Fallback.Model); known {
-		used[model.Name] = append(used[model.Name], "llm.fallback")
+	note(c.LLM, "llm")
+	if c.LLM.Fallback != (config.ModelOverride{}) {
+		second, _ := c.FallbackFor()
+		note(second, "llm.fallback")
 	}
 	for _, name := range names {
-		chosen := c.ModelFor(name).Model
-		if model, known := catalog.Find(chosen); known && chosen != c.LLM.Model {
-			used[model.Name] = append(used[model.Name], name)
+		if chosen := c.ModelFor(name); chosen.Model != c.LLM.Model {
+			note(chosen, name)
 		}
 	}
 	return used

@@ -82,7 +82,7 @@ func (o runOptions) run(ctx context.Context) (err error) {
 	if warning != "" {
 		fmt.Fprintln(o.Stderr, warning)
 	}
-	builtIn, err := site.NewBuiltIn(o.Program, c, engine, localOwner, report.Log)
+	builtIn, err := site.NewBuiltIn(o.Program, c, engine, localOwner, new(llm.Outages), report.Log)
 	if err != nil {
 		return err
 	}

@@ -109,13 +109,13 @@ func (l *loader) checkCloud(at *section, llm LLM) {
 	if llm.Model != "" && !llm.isSupported() && l.anySet(own("provider"), own("model")) {
 		l.conflict(complain("docs/clouds.md says which are", "%s: the model %s is not supported", llm.Provider, show(llm.Model)), own("model"), own("provider"))
 	}
-	if llm.isCloud() && llm.asksByKey() && llm.APIKey == "" && l.anySet(own("provider")) {
+	if llm.isCloud() && llm.asksByKey() && llm.APIKey == "" && l.anySet(own("provider"), own("base_url")) {
 		secret, _ := at.find("api_key") // it may be in the environment of the service
 		l.missingSecret(secret.key, llm.Provider+" needs a key or credentials, and there are none", llm.KeyVariables()[1:]...)
 		llm.APIKey = "missing"
 	}
-	if lacks := llm.lackingInCloud(); lacks != "" && l.anySet(own("provider")) && !l.anyBad(own("region"), own("project"), own("base_url"), own("credentials"), own("api_key"), own("api_key_file")) {
-		l.conflict(complain(llm.HintForCloud(), "%s: %s", llm.Provider, lacks), own("provider"))
+	if lacks := llm.lackingInCloud(); lacks != "" && l.anySet(own("provider"), own("base_url")) && !l.anyBad(own("region"), own("project"), own("base_url"), own("credentials"), own("api_key"), own("api_key_file")) {
+		l.conflict(complain(llm.HintForCloud(), "%s: %s", llm.Provider, lacks), own("provider"), own("base_url"))
 	}
 }
 
@@ -156,20 +156,27 @@ func (c Config) clouds() []Cloud {
 // are taken. Those that are secrets are among its secrets.
 func (c Config) WithCloudVariables(environ []string) Config {
 	found := CloudVariables{}
-	c.Passed = slices.Clone(c.Passed)
 	for _, line := range environ {
 		name, value, _ := strings.Cut(line, "=")
-		secret, known := cloudVariables[name]
-		if !known || value == "" {
-			continue
-		}
-		found[name] = redact.Secret(value)
-		if secret {
-			c.Passed = append(c.Passed, redact.Secret(value))
+		if _, known := cloudVariables[name]; known && value != "" {
+			found[name] = redact.Secret(value)
 		}
 	}
 	c.CloudVariables = &found
 	return c
+}
+
+// cloudSecrets are the values of those variables that hold a secret.
+func (c Config) cloudSecrets() (all []redact.Secret) {
+	if c.CloudVariables == nil {
+		return nil
+	}
+	for name, value := range *c.CloudVariables {
+		if cloudVariables[name] {
+			all = append(all, value)
+		}
+	}
+	return all
 }
 
 // Variable is the value of a variable of a cloud's own programs, or nothing.

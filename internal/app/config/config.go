@@ -68,7 +68,8 @@ type Config struct {
 	VendorKeys map[string]redact.Secret
 	// CloudVariables are the variables of the clouds' own programs; see readCloudVariables.
 	CloudVariables *CloudVariables
-	// Passed are the values of the environment variables that programs are given.
+	// Passed are the values of the environment variables that programs are given: those that
+	// executors.variables and mcp_servers name, and no others.
 	Passed []redact.Secret `key:"-"`
 }
 

@@ -29,7 +29,7 @@ const mostContext = 200_000
 // be set up with less than the model can do. A context that nobody asked for ends where
 // longer requests cost more.
 func (l LLM) Known() LLM {
-	model, known := l.find()
+	model, known := l.Find()
 	answer, context := int64(defaultMaxTokens), int64(defaultContextLength)
 	switch {
 	case known && (model.ServedBy(l.BaseURL) || l.isCloud()):
@@ -49,8 +49,9 @@ func (l LLM) Known() LLM {
 		}
 		l.ContextLength = int(context)
 	}
-	if known && l.Provider == model.Provider() && model.ServedBy(l.BaseURL) {
-		l.Prices = l.Prices.or(model.Prices)
+	// Prices that are set may be in another currency, so that the others are not filled in.
+	if known && l.Prices == (Prices{}) && l.Provider == model.Provider() && model.ServedBy(l.BaseURL) {
+		l.Prices, l.VendorPrices = Prices(model.Prices), true
 	}
 	return l
 }
@@ -64,29 +65,32 @@ func usualInput(model catalog.Model) int64 {
 	return model.LongestInput
 }
 
-// find looks for what is known of the model. The name of a script means nothing.
-func (l LLM) find() (catalog.Model, bool) {
+// Find looks for what is known of the model. The name of a script means nothing.
+func (l LLM) Find() (catalog.Model, bool) {
 	if l.Provider == "script" {
 		return catalog.Model{}, false
 	}
 	return catalog.Find(l.Model)
 }
 
-// or is the known prices if none is set. Prices that are set may be in another currency, so
-// that the others are not filled in.
-func (p Prices) or(known catalog.Prices) Prices {
-	if p == (Prices{}) {
-		return Prices(known)
+// LongPrices are the prices of long requests, and whether there are any: where prices are set
+// there are no others.
+func (l LLM) LongPrices() (long catalog.LongPrices, are bool) {
+	if model, _ := l.Find(); l.VendorPrices && model.Long != nil {
+		return *model.Long, true
 	}
-	return p
+	return long, false
 }
 
-// within is the model with limits that were set for another one, and no more than it takes.
+// within is the model with limits that were set for another one, and no more than it takes, or than
+// is assumed of a model that is not known.
 func (l LLM) within() LLM {
-	if model, known := l.find(); known {
-		l.MaxTokens = int(min(int64(l.MaxTokens), model.Answer))
-		l.ContextLength = int(min(int64(l.ContextLength), model.Context))
+	model, known := l.Find()
+	if !known {
+		model.Answer, model.Context = defaultMaxTokens, defaultContextLength
 	}
+	l.MaxTokens = int(min(int64(l.MaxTokens), model.Answer))
+	l.ContextLength = int(min(int64(l.ContextLength), model.Context))
 	return l
 }
 
@@ -117,10 +121,13 @@ func (l *loader) inferProviders() {
 }
 
 func (l *loader) inferOverride(at *section, own ModelOverride) {
-	if l.config.LLM.BaseURL == "" && own.BaseURL == "" && slices.Contains(vendors, l.config.LLM.Provider) {
+	if l.config.LLM.atVendor() && own.BaseURL == "" && slices.Contains(vendors, l.config.LLM.Provider) {
 		l.inferProvider(at, LLM{Provider: own.Provider, Model: own.Model})
 	}
 }
+
+// atVendor says that no server of others is configured.
+func (l LLM) atVendor() bool { return providerKeys[l.Provider].servesModel(l.BaseURL) }
 
 func (l *loader) inferProvider(at *section, model LLM) {
 	provider, _ := at.find("provider")
@@ -139,7 +146,7 @@ func (l *loader) checkKnown(at *section, llm LLM) {
 		l.conflict(complain("the least is "+strconv.Itoa(leastContext), "%d is too small", llm.ContextLength), own("context_length"))
 	}
 	l.checkServed(at, llm)
-	if model, known := llm.find(); known && model.FixedTemperature && llm.Temperature != nil && l.anySet(own("temperature"), own("model")) {
+	if model, known := llm.Find(); known && model.FixedTemperature && llm.Temperature != nil && l.anySet(own("temperature"), own("model")) {
 		l.warn(complain("remove it", "the model %s takes no temperature, so it is not sent", show(llm.Model)), own("temperature"), own("model"))
 	}
 	l.checkReasoning(at, llm)
@@ -150,15 +157,14 @@ func (l *loader) checkKnown(at *section, llm LLM) {
 // are set are counted for requests that cost more.
 func (l *loader) checkPrices(at *section, llm LLM) {
 	own := func(name string) string { return join(at.path, name) }
-	model, known := llm.find()
+	model, known := llm.Find()
 	if !known || !model.ServedBy(llm.BaseURL) || llm.Provider != model.Provider() {
 		return
 	}
-	ofTable := llm.Prices == Prices(model.Prices)
 	switch {
-	case at.path != "llm" && ofTable && l.config.LLM.Prices != (Prices{}) && llm.Model != l.config.LLM.Model && l.anySet(own("model")):
+	case at.path != "llm" && llm.VendorPrices && l.config.LLM.Prices != (Prices{}) && llm.Model != l.config.LLM.Model && l.anySet(own("model")):
 		l.warn(complain("set its prices", "the prices of %s are in US dollars, and llm.prices are counted with them", show(llm.Model)), own("model"))
-	case !ofTable && model.Long != nil && int64(llm.ContextLength) > model.Long.Over && l.anySet(own("context_length")):
+	case !llm.VendorPrices && model.Long != nil && int64(llm.ContextLength) > model.Long.Over && l.anySet(own("context_length")):
 		l.warn(complain("set the higher prices, or a smaller context_length", "requests over %d tokens cost more, and are counted at the prices that are set", model.Long.Over), own("context_length"))
 	}
 }
@@ -166,11 +172,11 @@ func (l *loader) checkPrices(at *section, llm LLM) {
 // checkServed says of a model that it is not known, or not served by its provider.
 func (l *loader) checkServed(at *section, llm LLM) {
 	own := func(name string) string { return join(at.path, name) }
-	model, known := llm.find()
+	model, known := llm.Find()
 	remote := llm.Provider != "" && llm.Provider != "script"
 	switch {
 	case !remote || llm.Model == "" || !l.anySet(own("model"), own("base_url")):
-	case !known && l.anySet(own("model")) && !l.anySet(own("context_length"), "llm.context_length"):
+	case !known && l.anySet(own("model")) && !l.anySet(own("context_length")) && l.config.LLM.ContextLength != llm.ContextLength:
 		l.sayUnknown(llm, own("model"))
 	case known && llm.BaseURL == "" && llm.Provider == model.Provider() && !model.ServedBy(""):
 		l.conflict(complain("set base_url to the address of a server that has it", "%s itself does not serve the model %s", llm.Provider, show(llm.Model)), own("model"), own("base_url"))
@@ -191,7 +197,8 @@ func (l *loader) checkReasoning(at *section, llm LLM) {
 	if llm.Reasoning == "" || llm.Provider == "" || !l.anySet(own("reasoning"), own("model"), own("max_tokens")) {
 		return
 	}
-	if tokens, err := strconv.Atoi(llm.Reasoning); err == nil && tokens >= llm.MaxTokens {
+	// A number that was set for another model is limited when it is asked for.
+	if tokens, err := strconv.Atoi(llm.Reasoning); err == nil && tokens >= llm.MaxTokens && l.anySet(own("reasoning"), own("max_tokens")) {
 		l.conflict(complain("raise max_tokens, or lower reasoning", "reasoning (%d) must be less than max_tokens (%d), which it is a part of", tokens, llm.MaxTokens),
 			own("reasoning"), own("max_tokens"), "llm.reasoning", "llm.max_tokens")
 		return

@@ -76,6 +76,9 @@ roles:
 	if is := loaded.ModelFor("CODER", "planning"); is.Provider != "anthropic" || is.Model != "claude-fable-5-1" || is.APIKey != "key-of-anthropic" {
 		t.Errorf("a phase with a model of its own of a role is %s %s", is.Provider, is.Model)
 	}
+	if loaded, _ := parse("f", []byte(text), []string{"TORYO_LLM_API_KEY=own-key"}, nil); loaded.ModelFor("CODER", "planning").APIKey != "own-key" || loaded.ModelFor("CODER").APIKey != "" {
+		t.Errorf("the keys are %q and %q", loaded.ModelFor("CODER", "planning").APIKey.Reveal(), loaded.ModelFor("CODER").APIKey.Reveal())
+	}
 	if is := loaded.ModelFor("CODER", "execution"); is.Provider != "openai" || is.Reasoning != "low" {
 		t.Errorf("a phase of a role is %s with %s", is.Provider, is.Reasoning)
 	}

@@ -35,6 +35,8 @@ type LLM struct {
 	Cloud
 	Fallback  ModelOverride   `key:"fallback" about:"A second model, which answers while the model of a call is down or out of quota, whichever model that is. What is not set is as in llm; another provider or base_url needs a key of its own."`
 	Variables *CloudVariables // that hold credentials; see ModelFor
+
+	VendorPrices bool // Prices are those of the vendor, because none are set; see Known
 }
 
 // Prices is the section "llm.prices".
@@ -102,7 +104,23 @@ func (c Config) ModelFor(names ...string) LLM {
 			llm = override.over(llm)
 		}
 	}
-	return c.withVendorKey(llm.Known())
+	return c.withVendorKey(c.withOwnKey(llm).Known())
+}
+
+// withOwnKey gives a model that several overrides have led away and back to the provider and the
+// address of llm what is set for these.
+func (c Config) withOwnKey(llm LLM) LLM {
+	if llm.Provider != c.LLM.Provider || llm.BaseURL != c.LLM.BaseURL || llm.APIKey != "" || llm.APIKeyFile != "" {
+		return llm
+	}
+	llm.APIKey, llm.APIKeyFile = c.LLM.APIKey, c.LLM.APIKeyFile
+	if llm.Cloud == (Cloud{}) {
+		llm.Cloud = c.LLM.Cloud
+	}
+	if llm.Model == c.LLM.Model && llm.Prices == (Prices{}) {
+		llm.Prices = c.LLM.Prices
+	}
+	return llm
 }
 
 // over puts the override over a model. A key never goes to another server than
@@ -112,13 +130,13 @@ func (c Config) ModelFor(names ...string) LLM {
 func (o ModelOverride) over(llm LLM) LLM {
 	if o.Provider != "" && o.Provider != llm.Provider {
 		llm.Provider, llm.Model, llm.BaseURL, llm.APIKey, llm.APIKeyFile = o.Provider, "", "", "", ""
-		llm.API, llm.Script, llm.Prices, llm.Cloud = "", "", Prices{}, Cloud{}
+		llm.API, llm.Script, llm.Prices, llm.VendorPrices, llm.Cloud = "", "", Prices{}, false, Cloud{}
 	}
 	if o.BaseURL != "" && o.BaseURL != llm.BaseURL {
 		llm.BaseURL, llm.APIKey, llm.APIKeyFile, llm.Credentials, llm.CredentialsFile = o.BaseURL, "", "", "", ""
 	}
 	if o.Model != "" && o.Model != llm.Model {
-		llm.Model, llm.Prices, llm.Deployment = o.Model, Prices{}, ""
+		llm.Model, llm.Prices, llm.VendorPrices, llm.Deployment = o.Model, Prices{}, false, ""
 		llm = llm.within()
 	}
 	llm.Cloud = o.Cloud.over(llm.Cloud)
@@ -143,6 +161,7 @@ func (o ModelOverride) over(llm LLM) LLM {
 	overwrite(&llm.MaxTokens, o.MaxTokens)
 	overwrite(&llm.ContextLength, o.ContextLength)
 	overwrite(&llm.FunctionCalling, o.FunctionCalling)
+	llm.VendorPrices = llm.VendorPrices && o.Prices == (PricesOverride{})
 	overwrite(&llm.Prices.Input, o.Prices.Input)
 	overwrite(&llm.Prices.Cached, o.Prices.Cached)
 	overwrite(&llm.Prices.CacheWrite, o.Prices.CacheWrite)

@@ -89,10 +89,18 @@ func TestACostLimitNeedsPrices(t *testing.T) {
 			model + "}\nbudget:\n  day_cost: 5\n",
 			[]string{"f:3:3: budget.day_cost: without prices no cost is counted against this limit; set llm.prices"},
 		},
-		"with prices":     {model + ", prices: {output: 1}}\nbudget: {day_cost: 5}\n", nil},
+		"with prices": {model + ", prices: {input: 1, output: 1}}\nbudget: {day_cost: 5}\n", nil},
+		"with one of them": {
+			model + ", prices: {output: 1}}\nbudget: {day_cost: 5}\n",
+			[]string{"f:2:10: budget.day_cost: without a price of input no cost of what is sent is counted against this limit; set llm.prices"},
+		},
+		"override with one of them": {
+			"llm: {model: claude-opus-5-5}\nbudget: {day_cost: 5}\nllm_overrides:\n  summary: {prices: {cached: 1, input: 1}}\n",
+			[]string{"f:4:3: llm_overrides.summary: without a price of output no cost of answers of this model is counted against the budget; set its prices"},
+		},
 		"limit of tokens": {model + "}\nbudget: {day_tokens: 5}\n", nil},
 		"override without": {
-			model + ", prices: {output: 1}}\nbudget: {day_cost: 5}\nllm_overrides:\n  summary: {model: small}\n  planning: {temperature: 0}\n",
+			model + ", prices: {input: 1, output: 1}}\nbudget: {day_cost: 5}\nllm_overrides:\n  summary: {model: small}\n  planning: {temperature: 0}\n",
 			[]string{"f:4:3: llm_overrides.summary: without prices no cost of this model is counted against the budget; set its prices"},
 		},
 		"scripted model":   {"llm: {provider: script, script: /dev/null}\nbudget: {task_cost: 5}\n", nil},
@@ -101,7 +109,7 @@ func TestACostLimitNeedsPrices(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, report := parse("f", []byte(test.text), nil, nil)
+			_, report := parse("f", []byte(test.text), []string{"ANTHROPIC_API_KEY=k"}, nil)
 			if diff := cmp.Diff(test.want, lines(report.Warnings)); diff != "" || len(report.Problems) > 0 {
 				t.Errorf("%v, warnings (-want +got):\n%s", lines(report.Problems), diff)
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
+	"github.com/toryo-dev/toryo/internal/llm/catalog"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -49,7 +50,7 @@ func (l *loader) checkModel(at *section, llm LLM) {
 	if l.anySet(own("provider")) {
 		l.checkProvider(at, llm)
 	}
-	if l.anySet(own("max_tokens"), own("context_length")) && llm.MaxTokens >= llm.ContextLength {
+	if l.anySet(own("max_tokens"), own("context_length"), own("model"), own("base_url")) && llm.MaxTokens >= llm.ContextLength {
 		l.conflict(complain("leave room for what is sent", "max_tokens (%d) must be less than context_length (%d)", llm.MaxTokens, llm.ContextLength),
 			own("max_tokens"), own("context_length"), "llm.max_tokens", "llm.context_length")
 	}
@@ -73,6 +74,10 @@ func (l *loader) checkFallback(at *section) {
 	if second.Place() == l.config.ModelFor().Place() {
 		l.conflict(complain("name another model, or another provider or base_url", "the fallback is the model itself"), join(at.path, "model"), join(at.path, "provider"), at.path)
 		return
+	}
+	own := l.config.LLM.Fallback
+	if model, known := catalog.FindOwn(own.Model); known && own.Provider == "" && own.BaseURL == "" && second.BaseURL != "" && second.Provider != "azure" && !model.Open && !model.ServedBy(second.BaseURL) {
+		l.warn(complain("set its provider to "+model.Provider()+", or its base_url to say that the server of llm has it", "the fallback %s is asked at the address of llm", show(own.Model)), join(at.path, "model"))
 	}
 	l.checkModel(at, second)
 }
@@ -144,23 +149,38 @@ func (l *loader) checkBudget() {
 	if l.config.Budget.TaskCost == 0 && l.config.Budget.DayCost == 0 {
 		return
 	}
-	free := func(llm LLM) bool {
-		return llm.Provider != "" && llm.Provider != "script" && llm.Prices == (Prices{})
-	}
-	if free(l.config.ModelFor()) {
+	first := l.config.ModelFor()
+	if lacks := first.unpriced(); lacks != "" {
 		path, at := l.placeOf([]string{"budget.task_cost", "budget.day_cost"})
-		l.warning(at, path, complain("set llm.prices", "without prices no cost is counted against this limit"))
+		l.warning(at, path, complain("set llm.prices", "without %s is counted against this limit", lacks))
 		return
 	}
-	if l.config.LLM.Fallback != (ModelOverride{}) && free(l.config.fallback()) {
-		l.warning(l.inFile(l.sections["llm.fallback"]), "llm.fallback", complain("set its prices", "without prices no cost of this model is counted against the budget"))
-	}
-	for _, name := range slices.Sorted(maps.Keys(l.config.LLMOverrides)) {
-		if free(l.config.ModelFor(name)) {
-			path := l.schema.sections["llm_overrides"].entrySection(name).path
-			l.warning(l.inFile(l.sections[path]), path, complain("set its prices", "without prices no cost of this model is counted against the budget"))
+	check := func(path string, llm LLM) {
+		if lacks := llm.unpriced(); lacks != "" {
+			l.warning(l.inFile(l.sections[path]), path, complain("set its prices", "without %s of this model is counted against the budget", lacks))
 		}
 	}
+	if l.config.LLM.Fallback != (ModelOverride{}) {
+		check("llm.fallback", l.config.fallback())
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.config.LLMOverrides)) {
+		check(l.schema.sections["llm_overrides"].entrySection(name).path, l.config.ModelFor(name))
+	}
+}
+
+// unpriced says which prices are missing and what is therefore not counted, or nothing.
+func (l LLM) unpriced() string {
+	switch {
+	case l.Provider == "" || l.Provider == "script":
+		return ""
+	case l.Prices == (Prices{}):
+		return "prices no cost"
+	case l.Prices.Input == 0:
+		return "a price of input no cost of what is sent"
+	case l.Prices.Output == 0:
+		return "a price of output no cost of answers"
+	}
+	return ""
 }
 
 // checkServers makes sure that every MCP server can be talked to in one way.

@@ -31,7 +31,7 @@ func (c Config) Secrets() []redact.Secret {
 	for _, secret := range c.VendorKeys {
 		all = append(all, secret)
 	}
-	all = append(all, c.Passed...)
+	all = append(append(all, c.Passed...), c.cloudSecrets()...)
 	if password := databasePassword(c.Database.URL.Reveal()); password != "" {
 		all = append(all, redact.Secret(password))
 	}

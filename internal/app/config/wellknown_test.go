@@ -134,7 +134,7 @@ roles:
 			// The provider is named again, but not its address: still the local one.
 			"LOCAL reflection":  "",
 			"GOOGLE":            "google_api_key",
-			"GOOGLE reflection": "openai_api_key",
+			"GOOGLE reflection": ofLLM, // back at the provider and the address of llm
 			"KEPT":              "kept-in-a-file",
 		} {
 			if got := config.ModelFor(strings.Fields(names)...); got.APIKey.Reveal() != want {

@@ -55,7 +55,7 @@ func (w Worker) Work(ctx context.Context, job eval.Job) (eval.Worked, error) {
 		defer remove()
 		c = played
 	}
-	builtIn, err := site.NewBuiltIn(w.Program, confined(c), w.Engine, owner, w.Log)
+	builtIn, err := site.NewBuiltIn(w.Program, confined(c), w.Engine, owner, new(llm.Outages), w.Log)
 	if err != nil {
 		return eval.Worked{}, err
 	}

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -20,6 +21,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/env"
 	"github.com/toryo-dev/toryo/internal/app/processes"
+	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -47,7 +49,9 @@ type AgentSettings struct {
 	HTTP   *http.Client
 	CAFile string
 	engine sandbox.Engine // nil: the one that the configuration names
-	Log    *slog.Logger
+	// outages are those that the server in this process knows of; nil: there is none.
+	outages *llm.Outages
+	Log     *slog.Logger
 	// PauseFile pauses the agent's tasks while it is there; empty: there is none, or the
 	// server in this process follows it.
 	PauseFile string
@@ -97,7 +101,7 @@ func NewAgent(ctx context.Context, p Program, c config.Config, s AgentSettings) 
 			return nil, &agent.UnableError{Reason: task.ReasonNoSandbox, Err: err}
 		}
 	}
-	executors, err := executors(p, c, engine, owner, s.Log)
+	executors, err := executors(p, c, engine, owner, s)
 	if err != nil {
 		return nil, &agent.UnableError{Reason: task.ReasonNoModel, Err: err}
 	}
@@ -171,7 +175,7 @@ func EnginesOf(c config.Config, log *slog.Logger) env.Engines {
 const sandboxFolder = "sandbox"
 
 // executors are what the configuration says does the work, by the type of task.
-func executors(p Program, c config.Config, engine sandbox.Engine, owner string, log *slog.Logger) (map[task.Type]agent.Executor, error) {
+func executors(p Program, c config.Config, engine sandbox.Engine, owner string, s AgentSettings) (map[task.Type]agent.Executor, error) {
 	made := make(map[task.Type]agent.Executor)
 	for kind, words := range map[task.Type]config.Command{task.Development: c.Executors.Development, task.Review: c.Executors.Review} {
 		if len(words) == 0 {
@@ -189,7 +193,7 @@ func executors(p Program, c config.Config, engine sandbox.Engine, owner string, 
 	if len(made) == len(task.Types) {
 		return made, nil
 	}
-	builtIn, err := NewBuiltIn(p, c, engine, owner, log)
+	builtIn, err := NewBuiltIn(p, c, engine, owner, cmp.Or(s.outages, new(llm.Outages)), s.Log)
 	if err != nil {
 		return nil, err
 	}

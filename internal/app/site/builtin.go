@@ -27,12 +27,13 @@ type BuiltIn struct {
 	engine  sandbox.Engine
 	owner   string
 	table   *environment.Table
+	outages *llm.Outages
 	log     *slog.Logger
 }
 
 // NewBuiltIn makes the built-in executors. It fails with NotReady if no model is
 // configured: they cannot do anything without.
-func NewBuiltIn(p Program, c config.Config, engine sandbox.Engine, owner string, log *slog.Logger) (*BuiltIn, error) {
+func NewBuiltIn(p Program, c config.Config, engine sandbox.Engine, owner string, outages *llm.Outages, log *slog.Logger) (*BuiltIn, error) {
 	if lacks := c.LLM.Lacking(); lacks != "" {
 		return nil, task.Errorf(task.NotReady, "there is no model to work with: %s", lacks).WithHint("%s", doctor.HintForModel(c.LLM))
 	}
@@ -41,7 +42,7 @@ func NewBuiltIn(p Program, c config.Config, engine sandbox.Engine, owner string,
 		return nil, err
 	}
 	c.Sandbox = env.Weakened(c.Sandbox, engine)
-	return &BuiltIn{program: p, config: c, engine: engine, owner: owner, table: table, log: log}, nil
+	return &BuiltIn{program: p, config: c, engine: engine, owner: owner, table: table, outages: outages, log: log}, nil
 }
 
 // Development is the executor of development tasks.
@@ -51,7 +52,7 @@ func (b *BuiltIn) Development() agent.Executor { return agent.BuiltIn{Options: b
 func (b *BuiltIn) review() agent.Executor {
 	return agent.Reviewer{
 		Model: func(role task.Role, ledger llm.Ledger) (llm.Model, error) {
-			made, err := NewModels(b.config, ledger, b.log)
+			made, err := NewModels(b.config, ledger, b.outages, b.log)
 			if err != nil {
 				return nil, err
 			}
@@ -99,7 +100,7 @@ func (b *BuiltIn) options(run agent.Run) (phase.Options, error) {
 
 // models gives the model for what the names say, paid from the budget of the run.
 func (b *BuiltIn) models(run agent.Run) (func(names ...string) (llm.Model, error), error) {
-	made, err := NewModels(b.config, agent.Ledger{Spending: run.Spending}, run.Log)
+	made, err := NewModels(b.config, agent.Ledger{Spending: run.Spending}, b.outages, run.Log)
 	if err != nil {
 		return nil, err
 	}

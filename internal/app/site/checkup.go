@@ -33,8 +33,8 @@ type checkup struct {
 type modelInUse struct {
 	config.LLM
 
-	general bool // tasks without a model of their role use it
-	covered bool // a fallback answers while it is down or out of quota
+	general  bool        // tasks without a model of their role use it
+	fallback *config.LLM // what answers while it is down or out of quota; nil if nothing does
 }
 
 func newCheckup(c config.Config, engine sandbox.Engine, owner string, folders []string, log *slog.Logger) checkup {
@@ -68,8 +68,11 @@ func modelsInUse(c config.Config) []modelInUse {
 		}
 	}
 	add := func(general bool, names ...string) {
-		second, covered := c.FallbackFor(names...)
-		addModel(modelInUse{c.ModelFor(names...), general, covered && second.Lacking() == ""})
+		model := modelInUse{LLM: c.ModelFor(names...), general: general}
+		if second, configured := c.FallbackFor(names...); configured && second.Lacking() == "" {
+			model.fallback = &second
+		}
+		addModel(model)
 	}
 	for _, role := range append([]string{""}, slices.Sorted(maps.Keys(c.Roles))...) { // the general ones first
 		for _, phase := range task.Phases {
@@ -95,15 +98,16 @@ func (c checkup) check(ctx context.Context, doubt *agent.UnableError) error {
 	if err := c.checkSandbox(ctx, doubt); err != nil {
 		return err
 	}
+	asking := answers{}
 	var unknown error // of models that could not be asked
 	for _, model := range c.models {
 		if !model.concerns(doubt) {
 			continue
 		}
-		err := ask(ctx, model.LLM)
+		err := asking.of(ctx, model.LLM)
 		unable := agent.UnableOf(err)
 		switch {
-		case model.covered && llm.KindOf(err).TakesOver():
+		case model.fallback != nil && llm.KindOf(err).TakesOver() && works(asking.of(ctx, *model.fallback)):
 			c.log.WarnContext(ctx, "the model is out; the fallback answers", "model", model.Model, "error", err)
 		case unable != nil && doubt == nil && !model.general:
 			c.log.WarnContext(ctx, "the model of a role, of reviews or the fallback does not work; tasks that need it will fail",
@@ -119,7 +123,26 @@ func (c checkup) check(ctx context.Context, doubt *agent.UnableError) error {
 	return unknown
 }
 
-// concerns reports whether the model has to be asked for what is in doubt.
+// answers are what models answered in one check, by place: each is asked once.
+type answers map[string]error
+
+func (a answers) of(ctx context.Context, model config.LLM) error {
+	place := model.Place()
+	if _, asked := a[place]; !asked {
+		a[place] = ask(ctx, model)
+	}
+	return a[place]
+}
+
+// works reports whether a model that answered this can be used. That it did not take the short
+// question says nothing about others.
+func works(err error) bool {
+	kind := llm.KindOf(err)
+	return err == nil || kind != "" && !kind.Retry() && agent.UnableOf(err) == nil
+}
+
+// concerns reports whether the model has to be asked for what is in doubt. Of a fallback in doubt
+// it matters whether the models that it is for answer.
 func (m modelInUse) concerns(doubt *agent.UnableError) bool {
 	switch {
 	case doubt == nil:
@@ -129,8 +152,12 @@ func (m modelInUse) concerns(doubt *agent.UnableError) bool {
 	case doubt.Model == "":
 		return m.general
 	default:
-		return m.Provider == doubt.Provider && m.Model == doubt.Model
+		return isIn(m.LLM, doubt) || m.fallback != nil && isIn(*m.fallback, doubt)
 	}
+}
+
+func isIn(model config.LLM, doubt *agent.UnableError) bool {
+	return model.Provider == doubt.Provider && model.Model == doubt.Model
 }
 
 // checkDisk checks whether the folders of the agent can be written.

@@ -28,7 +28,7 @@ func embeddedAgent(ctx context.Context, p Program, running Instance) (AgentSetti
 		return AgentSettings{}, err
 	}
 	client, err := AgentClient("")
-	return AgentSettings{Server: running.local, Token: token, Name: name, HTTP: client, Log: running.Report.Log}, err
+	return AgentSettings{Server: running.local, Token: token, Name: name, HTTP: client, outages: running.outages, Log: running.Report.Log}, err
 }
 
 // ReportUnable reports to the server that the agent in this process runs and cannot take

@@ -13,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toryo-dev/toryo/internal/agent"
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/script"
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // modelServer is a scripted server that notes the keys it was shown.
@@ -23,8 +25,16 @@ type modelServer struct {
 	url    string
 	player *script.Player
 
-	mu   sync.Mutex
-	keys []string
+	mu    sync.Mutex
+	keys  []string
+	paths []string
+}
+
+// last is the path of the last request and what it was shown with it.
+func (s *modelServer) last() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.paths[len(s.paths)-1] + " " + s.keys[len(s.keys)-1]
 }
 
 func (s *modelServer) shown() string {
@@ -43,7 +53,8 @@ func serveModel(t *testing.T, rules ...script.Rule) *modelServer {
 	s := &modelServer{player: server.Player}
 	listening := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		s.keys = append(s.keys, strings.TrimSpace(r.Header.Get("X-Api-Key")+" "+r.Header.Get("Authorization")))
+		s.keys = append(s.keys, strings.TrimSpace(r.Header.Get("X-Api-Key")+r.Header.Get("Api-Key")+" "+r.Header.Get("Authorization")))
+		s.paths = append(s.paths, r.URL.RequestURI())
 		s.mu.Unlock()
 		server.ServeHTTP(w, r)
 	}))
@@ -105,8 +116,9 @@ func TestTheFallbackAnswers(t *testing.T) {
 			first := serveModel(t, script.Rule{Answer: script.Answer{Text: "An answer of the first that breaks off.", Error: &failure}})
 			second := serveModel(t, script.Rule{Answer: script.Answer{Text: "From the second.", Usage: &llm.Usage{Input: 100, Output: 10}}})
 			var log bytes.Buffer
+			outages := new(llm.Outages)
 			ledger := llm.NewMemoryLedger(llm.Limits{}, time.Now)
-			made, err := NewModels(twoModels(t, first, second), ledger, slog.New(slog.NewTextHandler(&log, nil)))
+			made, err := NewModels(twoModels(t, first, second), ledger, outages, slog.New(slog.NewTextHandler(&log, nil)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,6 +152,11 @@ func TestTheFallbackAnswers(t *testing.T) {
 			}
 			if ofTask, _, err := ledger.Spent(t.Context(), "task"); err != nil || name != "gone midway" && ofTask != (llm.Amount{Tokens: 330, Money: 1200}) {
 				t.Errorf("spent is %+v, %v", ofTask, err)
+			} else if name == "gone midway" && (ofTask.Tokens <= 330 || ofTask.Money <= 1200) { // what the first has used before it broke off
+				t.Errorf("spent is %+v", ofTask)
+			}
+			if outages.Switches() != 1 {
+				t.Errorf("counted are %d switches", outages.Switches())
 			}
 		})
 	}
@@ -151,7 +168,7 @@ func TestTheFallbackHidesNoMistake(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 404, 413} {
 		first := serveModel(t, script.Rule{Answer: script.Answer{Error: &script.Failure{Status: status, Message: "no"}}})
 		second := serveModel(t, script.Rule{Answer: script.Answer{Text: "From the second."}})
-		made, err := NewModels(twoModels(t, first, second), nil, slog.New(slog.DiscardHandler))
+		made, err := NewModels(twoModels(t, first, second), nil, new(llm.Outages), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,29 +200,81 @@ func TestAnAgentWithAFallbackIsNotOut(t *testing.T) {
 	}
 }
 
+// An agent is out if its model and the fallback are both out, whichever of them a run met. It is
+// back when one of them is.
+func TestAnAgentWithoutModelAndFallbackIsOut(t *testing.T) {
+	t.Parallel()
+	credit, key, down := &script.Failure{Status: 402, Message: "pay first"}, &script.Failure{Status: 401, Message: "who are you"}, &script.Failure{Status: 503, Message: "no capacity"}
+	first := &agent.UnableError{Reason: task.ReasonCreditUsedUp, Provider: "anthropic", Model: "first-model"}
+	second := &agent.UnableError{Reason: task.ReasonCreditUsedUp, Provider: "openai", Model: "second-model"}
+	for name, test := range map[string]struct {
+		first, second *script.Failure
+		doubt         *agent.UnableError
+		reason        task.Reason // empty if it is not out
+		model         string
+		partial       bool
+		unknown       bool
+	}{
+		"both without credit":                {credit, credit, nil, task.ReasonCreditUsedUp, "first-model", false, false},
+		"both, and the first in doubt":       {credit, credit, first, task.ReasonCreditUsedUp, "first-model", false, false},
+		"both, and the fallback in doubt":    {credit, credit, second, task.ReasonCreditUsedUp, "first-model", false, false},
+		"the key of the fallback":            {credit, key, first, task.ReasonCreditUsedUp, "first-model", false, false},
+		"the fallback is down":               {credit, down, first, task.ReasonCreditUsedUp, "first-model", false, false},
+		"the first may come back":            {down, credit, nil, "", "", false, true},
+		"both down":                          {down, down, nil, "", "", false, true},
+		"only the first":                     {credit, nil, first, "", "", false, false},
+		"only the fallback":                  {nil, credit, nil, "", "", false, false},
+		"only the fallback, and it in doubt": {nil, credit, second, task.ReasonCreditUsedUp, "second-model", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			serve := func(failure *script.Failure) *modelServer {
+				return serveModel(t, script.Rule{Answer: script.Answer{Text: "yes", Error: failure}})
+			}
+			one, other := serve(test.first), serve(test.second)
+			check := newCheckup(twoModels(t, one, other), &imagesOnly{}, "owner", []string{t.TempDir()}, slog.New(slog.DiscardHandler))
+			err := check.check(t.Context(), test.doubt)
+			unable := agent.UnableOf(err)
+			if (unable != nil) != (test.reason != "") || unable != nil && (unable.Reason != test.reason || unable.Model != test.model || unable.Partial != test.partial) {
+				t.Errorf("it found %+v (%v)", unable, err)
+			}
+			if unable == nil && (err != nil) != test.unknown {
+				t.Errorf("it found %v", err)
+			}
+			if strings.Contains(one.shown(), ",") || strings.Contains(other.shown(), ",") {
+				t.Errorf("asked more than once: %q, %q", one.shown(), other.shown())
+			}
+		})
+	}
+}
+
 // The models of the clouds are made from the configuration.
 func TestCloudsOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	server := serveModel(t, script.Rule{Answer: script.Answer{Text: "hello"}})
-	for name, section := range map[string]string{
-		"azure":     "provider: azure, model: m, deployment: team",
-		"dated":     "provider: azure, model: m, api_version: 2024-10-21, api: responses",
-		"bedrock":   "provider: bedrock, model: 'eu.anthropic.claude-x-v1:0', region: eu-central-1, credentials: environment",
-		"gemini":    "provider: vertex, model: gemini-x, region: global, project: p",
-		"anthropic": "provider: vertex, model: claude-x@1, region: global, project: p",
+	for section, want := range map[string]string{
+		"provider: azure, model: m, deployment: team":                                                            "/openai/v1/responses k",
+		"provider: azure, model: m, api_version: 2024-10-21, api: responses":                                     "/openai/responses?api-version=2024-10-21 k",
+		"provider: azure, model: m, api_version: 2024-10-21":                                                     "/openai/deployments/m/chat/completions?api-version=2024-10-21 k",
+		"provider: bedrock, model: 'eu.anthropic.claude-x-v1:0', region: eu-central-1, credentials: environment": "/model/eu.anthropic.claude-x-v1%3A0/invoke-with-response-stream AWS4-HMAC-SHA256 Credential=id/",
+		"provider: vertex, model: gemini-x, region: global, project: p":                                          "/v1/projects/p/locations/global/publishers/google/models/gemini-x:streamGenerateContent?alt=sse Bearer k",
+		"provider: vertex, model: claude-x@1, region: global, project: p":                                        "/v1/projects/p/locations/global/publishers/anthropic/models/claude-x@1:streamRawPredict Bearer k",
 	} {
 		c := configured(t, "llm: {"+section+", base_url: '"+server.url+"'}\n", "TORYO_LLM_API_KEY=k", "AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret-of-aws")
-		made, err := NewModels(c, nil, slog.New(slog.DiscardHandler))
+		made, err := NewModels(c, nil, new(llm.Outages), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
 		model, err := made.Model(llm.Account{})
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: %v", section, err)
 		}
 		response, err := model.Chat(t.Context(), llm.Request{Messages: []llm.Message{llm.UserText("hi")}}, nil)
 		if err != nil || response.Message.Text() != "hello" || model.Info().Provider != c.LLM.Provider {
-			t.Errorf("%s: %+v, %v", name, response, err)
+			t.Errorf("%s: %+v, %v", section, response, err)
+		}
+		if got := server.last(); !strings.HasPrefix(got, want) || strings.Contains(got, "secret-of-aws") {
+			t.Errorf("%s: the server got %q", section, got)
 		}
 	}
 	for want, chosen := range map[string]config.LLM{

@@ -1,9 +1,6 @@
 package site
 
-import (
-	"github.com/toryo-dev/toryo/internal/app/config"
-	"github.com/toryo-dev/toryo/internal/llm/catalog"
-)
+import "github.com/toryo-dev/toryo/internal/app/config"
 
 // imagesOf reports whether the model is shown images. One that is not known is not, unless
 // the configuration says so: most servers refuse a request with an image that they cannot show.
@@ -14,6 +11,6 @@ func imagesOf(chosen config.LLM) bool {
 	case "off":
 		return false
 	}
-	known, found := catalog.Find(chosen.Model)
-	return found && known.Images && chosen.Provider != "script"
+	known, _ := chosen.Find()
+	return known.Images
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/doctor"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/anthropic"
-	"github.com/toryo-dev/toryo/internal/llm/catalog"
 	"github.com/toryo-dev/toryo/internal/llm/cloud"
 	"github.com/toryo-dev/toryo/internal/llm/gemini"
 	"github.com/toryo-dev/toryo/internal/llm/openai"
 	"github.com/toryo-dev/toryo/internal/llm/script"
+	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/redact/rules"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -22,21 +22,22 @@ import (
 type Models struct {
 	config   config.Config
 	redactor llm.Redactor
-	ledger   llm.Ledger // nil if nothing is counted against the budget
+	ledger   llm.Ledger   // nil if nothing is counted against the budget
+	outages  *llm.Outages // of all that the owner makes models for
 	log      *slog.Logger
 }
 
 // NewModels makes what models are made with. Nothing is counted without a ledger.
-func NewModels(c config.Config, ledger llm.Ledger, log *slog.Logger) (*Models, error) {
+//
+// The outages belong to whoever reads the configuration. A new key needs a new start, which
+// begins without any.
+func NewModels(c config.Config, ledger llm.Ledger, outages *llm.Outages, log *slog.Logger) (*Models, error) {
 	redactor, err := rules.New(c.Redactor())
 	if err != nil {
 		return nil, err
 	}
-	return &Models{config: c, redactor: redactor, ledger: ledger, log: log}, nil
+	return &Models{config: c, redactor: redactor, ledger: ledger, outages: outages, log: log}, nil
 }
-
-// outages are the models that are out, for all that this process does.
-var outages llm.Outages
 
 // Model is the model for what the names say, as in [config.Config.ModelFor], with
 // everything that a call to it passes through, and with the fallback that is configured.
@@ -64,7 +65,7 @@ func (m *Models) Model(account llm.Account, names ...string) (llm.Model, error) 
 		return nil, err
 	}
 	return llm.WithFallback(llm.Fallback{
-		First: first, Probe: probe, Second: second, Server: chosen.Place(), Outages: &outages, Logger: m.log,
+		First: first, Probe: probe, Second: second, Server: chosen.Place(), Outages: m.outages, Logger: m.log,
 	}), nil
 }
 
@@ -101,8 +102,11 @@ func connectThrough(chosen config.LLM, through http.RoundTripper) (llm.Model, er
 		Temperature: chosen.Temperature, Prices: pricesOf(chosen), Silence: chosen.Timeout, Transport: through,
 	}
 	endpoint.Reasoning, _ = chosen.Use().Reasoning(chosen.Reasoning) // what it differs in was said by the check
-	if known, ok := catalog.Find(chosen.Model); ok && known.FixedTemperature {
-		endpoint.Temperature = nil
+	if known, found := chosen.Find(); found {
+		endpoint.NoReasoning = known.Reasoning.Way == ""
+		if known.FixedTemperature {
+			endpoint.Temperature = nil
+		}
 	}
 	if place, is := placeOf(chosen); is {
 		return connectCloud(chosen, place, endpoint)
@@ -183,13 +187,19 @@ func pricesOf(chosen config.LLM) llm.Prices {
 		Input: llm.MoneyOf(p.Input), Cached: llm.MoneyOf(p.Cached),
 		CacheWrite: llm.MoneyOf(p.CacheWrite), Output: llm.MoneyOf(p.Output),
 	}
-	if known, ok := catalog.Find(chosen.Model); ok && known.Long != nil && p == config.Prices(known.Prices) {
+	if long, are := chosen.LongPrices(); are {
 		prices.Long = llm.LongPrices{
-			Over: known.Long.Over, Input: llm.MoneyOf(known.Long.Input), Cached: llm.MoneyOf(known.Long.Cached),
-			CacheWrite: llm.MoneyOf(known.Long.CacheWrite), Output: llm.MoneyOf(known.Long.Output),
+			Over: long.Over, Input: llm.MoneyOf(long.Input), Cached: llm.MoneyOf(long.Cached),
+			CacheWrite: llm.MoneyOf(long.CacheWrite), Output: llm.MoneyOf(long.Output),
 		}
 	}
 	return prices
+}
+
+// countSwitches shows in the metrics how often models had to be replaced by the fallback.
+func countSwitches(registry *metrics.Registry, outages *llm.Outages) {
+	registry.Counter("toryo_llm_fallback_total", "Times that a model of the server, or of the agent in its process, was out and the fallback took over.",
+		func() float64 { return float64(outages.Switches()) })
 }
 
 // LimitsOf is the budget as the ledger knows it.

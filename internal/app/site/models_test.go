@@ -71,6 +71,8 @@ func TestPricesOfAVendor(t *testing.T) {
 	long := llm.LongPrices{Over: 272_000, Input: 4 * llm.Unit, Cached: llm.Unit / 5, CacheWrite: 5 * llm.Unit, Output: 15 * llm.Unit}
 	known := llm.Prices{Input: 2 * llm.Unit, Cached: llm.Unit / 10, CacheWrite: llm.Unit * 5 / 2, Output: 10 * llm.Unit, Long: long}
 	other := llm.Prices{Output: 9 * llm.Unit}
+	set := known
+	set.Long = llm.LongPrices{}
 	for name, test := range map[string]struct {
 		chosen config.LLM
 		want   llm.Prices
@@ -78,6 +80,7 @@ func TestPricesOfAVendor(t *testing.T) {
 		"the vendor's":      {config.LLM{}, known},
 		"at its address":    {config.LLM{BaseURL: "https://api.openai.com/v1"}, known},
 		"one of your own":   {config.LLM{Prices: config.Prices{Output: 9}}, other},
+		"the same, but set": {config.LLM{Prices: config.Prices{Input: 2, Cached: .1, CacheWrite: 2.5, Output: 10}}, set},
 		"at another server": {config.LLM{BaseURL: "https://llm.example.com/v1"}, llm.Prices{}},
 	} {
 		test.chosen.Provider, test.chosen.Model, test.chosen.APIKey = "openai", "gpt-6.1-sol", "k"

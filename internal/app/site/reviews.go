@@ -17,8 +17,8 @@ import (
 
 // startReviews makes what keeps reviews and talks about them, and lets it look at
 // what people reply on the forges.
-func startReviews(ctx context.Context, c config.Config, f *connections, free freeing) (*review.Service, error) {
-	models, err := reviewModels(c, f.store, f.clock.Now, f.log)
+func startReviews(ctx context.Context, c config.Config, f *connections, outages *llm.Outages, free freeing) (*review.Service, error) {
+	models, err := reviewModels(c, f.store, f.clock.Now, outages, f.log)
 	if err != nil {
 		return nil, err
 	}
@@ -42,8 +42,8 @@ var modelNames = map[review.Purpose]string{
 
 // reviewModels gives the model for each purpose. It is made when it is first
 // needed, and every call is charged to the day.
-func reviewModels(c config.Config, spending store.Spending, now func() time.Time, log *slog.Logger) (func(review.Purpose) (llm.Model, error), error) {
-	made, err := NewModels(c, ledger.Ledger{Store: spending, Limits: LimitsOf(c.Budget), Now: now}, log)
+func reviewModels(c config.Config, spending store.Spending, now func() time.Time, outages *llm.Outages, log *slog.Logger) (func(review.Purpose) (llm.Model, error), error) {
+	made, err := NewModels(c, ledger.Ledger{Store: spending, Limits: LimitsOf(c.Budget), Now: now}, outages, log)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func WithReviews(ctx context.Context, p Program, c config.Config, database store
 	defer func() { err = errors.Join(err, process.Stop()) }()
 	database.ActAs(process.ID())
 	log := QuietLog(p, c)
-	models, err := reviewModels(c, database, p.Now, log)
+	models, err := reviewModels(c, database, p.Now, new(llm.Outages), log)
 	if err != nil {
 		return err
 	}

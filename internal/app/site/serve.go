@@ -14,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/telemetry"
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/forge/board"
+	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/llm/ledger"
 	"github.com/toryo-dev/toryo/internal/sandbox/disk"
 	"github.com/toryo-dev/toryo/internal/server"
@@ -24,15 +25,16 @@ import (
 
 // Instance is a server that is listening.
 type Instance struct {
-	URL    string // where it listens
-	local  string // for an agent in this process, and for commands on this machine
-	Config config.Config
-	Store  store.Store
-	Report *telemetry.Telemetry
-	Pages  *web.Pages
-	Board  *board.Board
-	tasks  *dispatch
-	drain  func() // ends, soon, what would keep the server from stopping
+	URL     string // where it listens
+	local   string // for an agent in this process, and for commands on this machine
+	Config  config.Config
+	Store   store.Store
+	Report  *telemetry.Telemetry
+	Pages   *web.Pages
+	Board   *board.Board
+	tasks   *dispatch
+	outages *llm.Outages
+	drain   func() // ends, soon, what would keep the server from stopping
 
 	process string // its id in the data directory
 	token   string // for commands on this machine
@@ -110,7 +112,7 @@ func serveOn(ctx context.Context, p Program, c config.Config, has resources, rea
 		return err
 	}
 	if !c.Memory.Enabled { // so that nothing is learned later from what was said meanwhile
-		if err := database.ForgetWatched(ctx); err != nil {
+		if err := database.ForgetWatched(ctx, "", nil); err != nil {
 			return err
 		}
 	}
@@ -124,7 +126,9 @@ func serveOn(ctx context.Context, p Program, c config.Config, has resources, rea
 	if _, err := free.free(ctx); err != nil {
 		return err
 	}
-	reviews, err := startReviews(ctx, c, connected, free)
+	outages := new(llm.Outages)
+	countSwitches(report.Metrics, outages)
+	reviews, err := startReviews(ctx, c, connected, outages, free)
 	if err != nil {
 		return err
 	}
@@ -143,7 +147,7 @@ func serveOn(ctx context.Context, p Program, c config.Config, has resources, rea
 		Ledger: ledger.Ledger{Store: database, Limits: LimitsOf(c.Budget), Now: p.Now}, Needs: tasks.needs.List, NoMemory: !c.Memory.Enabled, Mask: connected.mask,
 	})
 	tasks.setFaults(faultsOf(answering))
-	return serveUntil(ctx, p, answering, listener, Instance{Config: c, Store: database, Report: report, Pages: pages, Board: connected.board, tasks: tasks, drain: reviews.Drain, process: has.process.ID(), token: own}, ready)
+	return serveUntil(ctx, p, answering, listener, Instance{Config: c, Store: database, Report: report, Pages: pages, Board: connected.board, tasks: tasks, outages: outages, drain: reviews.Drain, process: has.process.ID(), token: own}, ready)
 }
 
 // faultsOf is what people are told about a server that is not ready.

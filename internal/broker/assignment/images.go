@@ -2,6 +2,7 @@ package assignment
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 
@@ -15,11 +16,14 @@ import (
 type Images struct {
 	Snapshots *items.Snapshots
 	Forges    map[task.Forge]forge.Reader
-	Comments  KnownComments
-	Steering  *items.Steering
-	Own       func(of task.Forge, login string) bool // see broker.RunOptions
-	Fetcher   images.Fetcher
-	Log       *slog.Logger
+	// Reviews are where reviews are read that the snapshots are without, because comments in them
+	// are not told to runs while they go on.
+	Reviews  map[task.Forge]items.ReviewSource
+	Comments KnownComments
+	Steering *items.Steering
+	Own      func(of task.Forge, login string) bool // see broker.RunOptions
+	Fetcher  images.Fetcher
+	Log      *slog.Logger
 }
 
 // KnownComments tells what runs were told of comments; see [store.CommentLog].
@@ -58,7 +62,11 @@ func (i Images) Of(ctx context.Context, t task.Task) ([]images.Image, error) {
 	if t.Key.Kind == task.Pull {
 		asked = append(asked, issuesOf(ctx, i.Snapshots, snapshot.Item)...)
 	}
-	asked, comments := byPeople(asked, slices.Concat(snapshot.ReviewComments, snapshot.Comments))
+	reviews, err := i.reviews(ctx, snapshot)
+	if err != nil {
+		return nil, err
+	}
+	asked, comments := byPeople(asked, slices.Concat(reviews, snapshot.Comments))
 	for _, item := range asked {
 		if i.taken(ctx, item, item.Author, item.Body) {
 			add(item.Body)
@@ -84,6 +92,24 @@ func byPeople(asked []forge.Item, comments []task.Comment) ([]forge.Item, []task
 	comments = slices.DeleteFunc(comments, func(comment task.Comment) bool { return programs[task.FoldLogin(comment.Author)] })
 	slices.SortStableFunc(comments, func(a, b task.Comment) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	return asked, comments
+}
+
+// reviews are what was written in the reviews of a pull request: what a task is to change it for.
+func (i Images) reviews(ctx context.Context, snapshot items.Snapshot) ([]task.Comment, error) {
+	key := snapshot.Item.Key
+	source, found := i.Reviews[key.Forge]
+	if key.Kind != task.Pull || len(snapshot.ReviewComments) > 0 || !found {
+		return snapshot.ReviewComments, nil
+	}
+	reviews, err := source.Reviews(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("read the reviews: %w", err)
+	}
+	threads, err := source.ReviewThreads(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("read the review comments: %w", err)
+	}
+	return append(forge.ReviewTexts(reviews), forge.ReviewComments(threads)...), nil
 }
 
 // taken reports whether a text has images that are read. While it is not known what its author may

@@ -90,6 +90,26 @@ func TestImagesAreOfPeopleWhoMaySteer(t *testing.T) {
 	if err != nil || len(found) != 1 || found[0].Link != "/attachments/asked" {
 		t.Errorf("of the pull request: %+v, %v", found, err)
 	}
+
+	// What reviewers wrote is read too, whether runs are told of it while they go on or not.
+	on.AddThread(pull, "writer", "a.go", 1, "![](/attachments/thread)")
+	on.AddThread(pull, "stranger", "a.go", 2, "![](/attachments/stranger)")
+	on.AddReview(pull, forge.Review{Author: "writer", Verdict: forge.RequestChanges, Body: "![](/attachments/review)"})
+	for _, told := range []bool{false, true} {
+		reading.Snapshots, reading.Reviews = items.NewSnapshots(readers, items.Ages{}, nil), map[task.Forge]items.ReviewSource{task.GitHub: on}
+		if told {
+			reading.Snapshots.ReadReviews(reading.Reviews)
+			reading.Reviews = nil
+		}
+		found, err = reading.Of(t.Context(), task.Task{Key: pull})
+		links = nil
+		for _, one := range found {
+			links = append(links, one.Link)
+		}
+		if got := strings.Join(links, " "); err != nil || got != "/attachments/asked /attachments/thread /attachments/review" {
+			t.Errorf("with reviews in the snapshots (%v): %q, %v", told, got, err)
+		}
+	}
 }
 
 // Of a pull request the images of the last texts are read first, whichever kind they are. What this

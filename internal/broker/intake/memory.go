@@ -26,6 +26,7 @@ type Memory interface {
 	WatchPull(ctx context.Context, pull task.Key) error
 	UnwatchPull(ctx context.Context, pull task.Key) error
 	WatchedPulls(ctx context.Context, in task.Repository) ([]task.Key, error)
+	ForgetWatched(ctx context.Context, of task.Forge, except []string) error
 	Learn(ctx context.Context, lesson store.Lesson) error
 	ListNotes(ctx context.Context, filter store.NoteFilter) ([]store.Note, error)
 }
@@ -62,6 +63,21 @@ func (i *Intake) watch(ctx context.Context, pull forge.Item) error {
 func (i *Intake) isWatched(ctx context.Context, pull task.Key) (bool, error) {
 	pulls, err := i.options.Memory.WatchedPulls(ctx, pull.Repo())
 	return slices.Contains(pulls, pull), err
+}
+
+// forgetOutside ends the watch of pull requests in repositories that are not worked on any more:
+// nobody looks at them.
+func (i *Intake) forgetOutside(ctx context.Context, of task.Forge, ours []forge.Repository) {
+	if i.options.Memory == nil {
+		return
+	}
+	var names []string
+	for _, repository := range ours {
+		names = append(names, repository.Name)
+	}
+	if err := i.options.Memory.ForgetWatched(ctx, of, names); err != nil {
+		i.options.Log.WarnContext(ctx, "failed to end the watch of pull requests outside of what is worked on; retrying at the next start", "forge", of, "error", err)
+	}
 }
 
 // lookAtEnded looks at the pull requests of a repository that are watched and not open any more.
@@ -131,16 +147,19 @@ func (i *Intake) failedToLearn(ctx context.Context, pull task.Key, failed error)
 	}
 	now := i.options.Now()
 	i.mu.Lock()
-	if len(i.lessons.failing) >= mostRemembered {
-		clear(i.lessons.failing)
-	}
 	since, known := i.lessons.failing[pull]
 	if !known {
 		since = now
-		i.lessons.failing[pull] = now
+		if len(i.lessons.failing) < mostRemembered { // else its time begins when there is room
+			i.lessons.failing[pull] = now
+		}
+	}
+	over := now.Sub(since) >= longestLearning
+	if over {
+		delete(i.lessons.failing, pull)
 	}
 	i.mu.Unlock()
-	if now.Sub(since) < longestLearning {
+	if !over {
 		i.options.Log.WarnContext(ctx, "failed to learn from the reviews of a pull request; retrying with a later sync", "item", pull.String(), "error", failed)
 		return
 	}

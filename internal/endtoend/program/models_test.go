@@ -94,7 +94,7 @@ func TestEveryProviderOfTheConfiguration(t *testing.T) {
 			}
 			defer func() { _ = database.Close() }()
 			books := ledger.Ledger{Store: database, Limits: site.LimitsOf(c.Budget), Now: time.Now}
-			made, err := site.NewModels(c, books, slog.New(slog.DiscardHandler))
+			made, err := site.NewModels(c, books, new(llm.Outages), slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}

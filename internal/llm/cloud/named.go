@@ -72,7 +72,7 @@ var hints = map[string][]hint{
 	"azure": {
 		{"", "deploymentnotfound", llm.UnknownModel, "check llm.deployment (or llm.model): it is the name of the deployment in the resource of llm.base_url"},
 		{llm.UnknownModel, "deployment", "", "check llm.deployment (or llm.model): it is the name of the deployment in the resource of llm.base_url"},
-		{llm.UnknownModel, "", "", "check llm.deployment (or llm.model) and llm.base_url, which is the endpoint of the resource; an old resource needs llm.api_version"},
+		{llm.UnknownModel, "", "", "check llm.deployment (or llm.model) and llm.base_url, which is the endpoint of the resource; an old resource needs llm.api_version, and a model that has no Responses llm.api: chat"},
 		{llm.Unauthorized, "permission", "", "give the identity the role Cognitive Services OpenAI User on the resource"},
 		{llm.Unauthorized, "does not have access", "", "give the identity the role Cognitive Services OpenAI User on the resource"},
 		{llm.Unauthorized, "", "", "check the key, and that llm.base_url is the resource that it is of"},

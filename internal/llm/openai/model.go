@@ -40,7 +40,7 @@ func New(endpoint llm.Endpoint, api API) (llm.Model, error) {
 	case Chat:
 		return &chatModel{connection: c}, nil
 	case Responses:
-		return &responsesModel{c}, nil
+		return &responsesModel{connection: c}, nil
 	}
 	return nil, task.Errorf(task.BadConfig, "llm.api: %q is neither chat nor responses", api)
 }

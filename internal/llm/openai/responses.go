@@ -6,21 +6,49 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 )
 
 // responsesModel speaks Responses, without keeping anything on the server.
-type responsesModel struct{ connection }
+type responsesModel struct {
+	connection
+	// noThinking says that the server has refused to hand out what the model thought.
+	noThinking atomic.Bool
+}
 
 var _ llm.Model = (*responsesModel)(nil)
 
-// Chat implements [llm.Model].
+// Chat implements [llm.Model]. A request that is refused for what the model thought is sent once more
+// without: models that do not reason have none to hand out, and what another account's key was
+// given cannot be read with this one.
 func (m *responsesModel) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (llm.Response, error) {
+	params := m.params(request)
+	response, err := m.send(ctx, request, params, sink)
+	failed, ok := errors.AsType[*llm.Error](err)
+	if !ok || failed.Kind != llm.BadRequest {
+		return response, err
+	}
+	switch about := strings.ToLower(failed.Detail); {
+	case strings.Contains(about, "encrypted content is not supported") && len(params.Include) > 0:
+		m.noThinking.Store(true)
+		params = m.params(request)
+	case strings.Contains(about, "encrypted") && params.hasReasoning():
+		params.Input = slices.DeleteFunc(params.Input, isReasoning)
+	default:
+		return response, err
+	}
+	return m.send(ctx, request, params, sink)
+}
+
+// send makes one call.
+func (m *responsesModel) send(ctx context.Context, request llm.Request, params responsesRequest, sink llm.Sink) (llm.Response, error) {
 	ctx, exchange := llm.WithExchange(ctx)
 	answer := &answer{maker: m.endpoint.Maker(provider)}
-	err := m.stream(ctx, "/responses", request, m.params(request), func(event llm.Event) error {
+	err := m.stream(ctx, "/responses", request, params, func(event llm.Event) error {
 		var taken responseEvent
 		if err := event.Decode(&taken); err != nil {
 			return err
@@ -58,9 +86,11 @@ func (m *responsesModel) params(request llm.Request) responsesRequest {
 		Temperature:     m.endpoint.Temperature,
 		PromptCacheKey:  m.cacheKey(request),
 		Stream:          true,
+	}
+	if !m.endpoint.NoReasoning && !m.noThinking.Load() {
 		// With nothing kept on the server, what the model thought has to go to and
 		// fro in this form.
-		Include: []string{"reasoning.encrypted_content"},
+		params.Include = []string{"reasoning.encrypted_content"}
 	}
 	if effort := m.endpoint.Reasoning.Effort; effort != "" {
 		params.Reasoning = &reasoningEffort{effort}
@@ -113,13 +143,20 @@ func (m *responsesModel) inputItems(message llm.Message) []any {
 // ends like that when the limit of its length was reached.
 func withoutLoose(items []any) []any {
 	for len(items) > 0 {
-		if _, loose := items[len(items)-1].(reasoningItem); !loose {
+		if !isReasoning(items[len(items)-1]) {
 			break
 		}
 		items = items[:len(items)-1]
 	}
 	return items
 }
+
+func isReasoning(item any) bool {
+	_, is := item.(reasoningItem)
+	return is
+}
+
+func (r responsesRequest) hasReasoning() bool { return slices.ContainsFunc(r.Input, isReasoning) }
 
 // inputParts is what a user says with images.
 func inputParts(message llm.Message) []inputPart {

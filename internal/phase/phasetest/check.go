@@ -144,6 +144,19 @@ func (w *World) Requests(from task.Phase) []llm.Request {
 	return requests
 }
 
+// shown are the addresses of the images that the model was shown in a phase; see [Scenario].
+func (w *World) shown(from task.Phase) (links []string) {
+	for _, request := range w.Requests(from) {
+		for _, message := range request.Messages {
+			for _, image := range message.Images() {
+				links = append(links, string(image.Data))
+			}
+		}
+	}
+	slices.Sort(links)
+	return slices.Compact(links)
+}
+
 // Journal is everything that the journal has, as text.
 func (w *World) Journal() string { return w.whole() }
 
@@ -182,6 +195,9 @@ func (w *World) Check() {
 		w.equal("ledger", w.Ledger(), expect.Ledger)
 	}
 	w.contains("what the model was sent", w.Prompts(), expect.Asked)
+	if len(w.scenario.Images) > 0 {
+		w.equal("images that the model was shown that does the work", w.shown(task.Execution), expect.Shown)
+	}
 	w.contains("what the model was sent that does the work", w.Executing(), expect.Executing)
 	var entries []phase.Entry
 	for _, event := range w.events {

@@ -50,12 +50,14 @@ type Scenario struct {
 	// they cannot be read.
 	References   []Reference `yaml:"references"`
 	Unreferenced bool        `yaml:"unreferenced"`
-	Pull         *Pull       `yaml:"pull"`
-	Cause        task.Reason `yaml:"cause"`    // what the task was assigned for
-	Occasion     string      `yaml:"occasion"` // the one thing that it was assigned for
-	Events       []Event     `yaml:"events"`
-	Secrets      []string    `yaml:"secrets"` // that may be nowhere
-	Expect       Expect      `yaml:"expect"`
+	// Images are the addresses of images that the server gives to the run. The model sees them.
+	Images   []string    `yaml:"images"`
+	Pull     *Pull       `yaml:"pull"`
+	Cause    task.Reason `yaml:"cause"`    // what the task was assigned for
+	Occasion string      `yaml:"occasion"` // the one thing that it was assigned for
+	Events   []Event     `yaml:"events"`
+	Secrets  []string    `yaml:"secrets"` // that may be nowhere
+	Expect   Expect      `yaml:"expect"`
 
 	Setting `yaml:",inline"`
 
@@ -170,6 +172,7 @@ type Expect struct {
 	Said    []string          `yaml:"said"`     // in comments during the run
 	Replies map[string]string `yaml:"replies"`  // by thread
 	Asked   []string          `yaml:"asked"`    // in what the model was sent
+	Shown   []string          `yaml:"shown"`    // addresses of the images that the model of execution was shown
 	Kept    map[string]string `yaml:"kept"`     // files of the work in progress
 	Ledger  []string          `yaml:"ledger"`   // position:change[:refused]
 	Summary []string          `yaml:"summary"`  // for a later run

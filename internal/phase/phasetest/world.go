@@ -3,6 +3,8 @@ package phasetest
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -126,6 +128,10 @@ func New(t testing.TB, engine sandbox.Engine, scenario *Scenario) *World {
 	w.forge.gone, w.forge.moved, w.forge.unreferenced = w.isGone, w.moved, scenario.Unreferenced
 	for _, one := range scenario.References {
 		w.forge.references = append(w.forge.references, phase.Reference{Kind: task.Issue, Number: one.Number, State: "open", Author: "ann", Title: one.Title, Body: one.Body})
+	}
+	for _, link := range scenario.Images {
+		sum := sha256.Sum256([]byte(link))
+		w.forge.images = append(w.forge.images, phase.Image{Link: link, Image: llm.Image{Hash: hex.EncodeToString(sum[:]), Type: "image/png", Data: []byte(link)}})
 	}
 	w.git("", "init", "--quiet", "--bare", "--initial-branch=main", w.origin)
 	w.commit("main", scenario.Files)
@@ -353,7 +359,12 @@ func (w *World) checkOut(ctx context.Context) (*workspace.Workspace, error) {
 func (w *World) options() phase.Options {
 	w.t.Helper()
 	options := phase.Options{
-		Model: func(task.Phase) llm.Model { return w.model }, Summarizer: w.model,
+		Model: func(task.Phase) llm.Model {
+			if len(w.scenario.Images) == 0 {
+				return w.model
+			}
+			return llm.Wrap(w.model, llm.Layers{Images: true, Retry: llm.RetryPolicy{Tries: 1}})
+		}, Summarizer: w.model,
 		Setup:    environment.Setup{Table: environment.BuiltIn(), Engine: w.engine, Log: slog.New(slog.DiscardHandler), CommandTimeout: 10 * time.Minute},
 		Spec:     sandbox.Spec{Owner: "scenario"},
 		Progress: func() string { return "progress" },

@@ -126,7 +126,7 @@ func (c *Client) Hello(ctx context.Context) error {
 	}
 	if answer.Version != protocolVersion {
 		return task.Errorf(task.NotReady, "the program in the sandbox speaks version %d of the protocol, and this one version %d", answer.Version, protocolVersion).
-			WithHint("set sandbox.kubernetes.guest_image to the image of the same release as this program")
+			WithHint("start this program again if it was replaced by another release while it ran; on Kubernetes set sandbox.kubernetes.guest_image to the image of the same release")
 	}
 	if answer.Error != "" {
 		return received(task.Errorf(task.Unavailable, "the sandbox cannot run commands: %s", answer.Error), answer.Exhausted)

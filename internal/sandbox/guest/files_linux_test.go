@@ -87,7 +87,7 @@ func TestGuestOfAnotherVersion(t *testing.T) {
 			}
 		})
 		err := other.Hello(t.Context())
-		if task.CodeOf(err) != task.NotReady || !strings.Contains(err.Error(), "guest_image") {
+		if task.CodeOf(err) != task.NotReady || !strings.Contains(err.Error(), "guest_image") || !strings.Contains(err.Error(), "start this program again") {
 			t.Errorf("to %v the host says %v", said, err)
 		}
 	}

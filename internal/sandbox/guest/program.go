@@ -28,7 +28,8 @@ const versionTimeout = 10 * time.Second
 // program. On Linux this program serves where there is none, or one of another build.
 func Program() (string, error) { return found() }
 
-// found looks once: the files stay as long as the program does.
+// found looks once. Files that are replaced while the program runs are used from then on: whether
+// the guest still fits the program, each sandbox says in its greeting; see [Client.Hello].
 var found = sync.OnceValues(func() (string, error) {
 	program, err := os.Executable()
 	if err == nil {

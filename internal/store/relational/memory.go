@@ -32,10 +32,24 @@ func (s *Store) WatchedPulls(ctx context.Context, in task.Repository) ([]task.Ke
 }
 
 // ForgetWatched implements store.Memory.
-func (s *Store) ForgetWatched(ctx context.Context) error {
+func (s *Store) ForgetWatched(ctx context.Context, of task.Forge, except []string) error {
 	return s.write(ctx, func(q session) error {
-		_, err := q.exec(ctx, `DELETE FROM memory_pulls`)
-		return err
+		watched, err := list(ctx, q, func(r row) (in task.Repository, err error) {
+			err = r.Scan(&in.Forge, &in.Name)
+			return in, err
+		}, `SELECT DISTINCT forge, repository FROM memory_pulls`)
+		if err != nil {
+			return err
+		}
+		for _, in := range watched {
+			if of != "" && in.Forge != of || slices.Contains(except, in.Name) {
+				continue
+			}
+			if _, err := q.exec(ctx, `DELETE FROM memory_pulls WHERE forge = ? AND repository = ?`, in.Forge, in.Name); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -286,15 +300,31 @@ func (l *learning) forgetGone(ctx context.Context, lesson store.Lesson) error {
 }
 
 // makeRoom removes the notes that a repository has too many of: those that nobody wrote or edited by
-// hand, and that were made or last given to a task the longest time ago.
+// hand, and that were made or last given to a task the longest time ago. The hashes of their sources
+// go with the last note of a pull request: until then its comments are followed, and what was removed
+// must not be learned again.
 func makeRoom(ctx context.Context, q session, in task.Repository, most int) error {
 	count, _, err := first(ctx, q, scanNumber, `SELECT COUNT(*) FROM memory_notes WHERE forge = ? AND repository = ?`, in.Forge, in.Name)
 	if err != nil || count <= int64(most) {
 		return err
 	}
-	_, err = q.exec(ctx, `DELETE FROM memory_notes WHERE id IN (SELECT id FROM memory_notes WHERE forge = ? AND repository = ? AND edited_by = ''
-		ORDER BY CASE WHEN used_at > created_at THEN used_at ELSE created_at END, id LIMIT ?)`, in.Forge, in.Name, count-int64(most))
-	return err
+	removed, err := list(ctx, q, scanText, `SELECT id FROM memory_notes WHERE forge = ? AND repository = ? AND edited_by = ''
+		ORDER BY CASE WHEN used_at > created_at THEN used_at ELSE created_at END, id LIMIT ?`, in.Forge, in.Name, count-int64(most))
+	if err != nil {
+		return err
+	}
+	for _, id := range removed {
+		if _, err := q.exec(ctx, `DELETE FROM memory_notes WHERE id = ?`, id); err != nil {
+			return err
+		}
+	}
+	for _, id := range removed {
+		if _, err := q.exec(ctx, `DELETE FROM memory_sources WHERE note = ? AND pull NOT IN (SELECT memory_sources.pull FROM memory_sources
+			JOIN memory_notes ON memory_notes.id = memory_sources.note WHERE memory_sources.forge = ? AND memory_sources.repository = ?)`, id, in.Forge, in.Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // AddNote implements store.Memory.

@@ -60,7 +60,15 @@ func watchPulls(t *testing.T, s store.Store) {
 	equal(t, got[[]task.Key](t)(s.WatchedPulls(t.Context(), learnedPull.Repo())), []task.Key{other})
 	must(t, s.UnwatchPull(t.Context(), other))
 	equal(t, len(got[[]task.Key](t)(s.WatchedPulls(t.Context(), learnedPull.Repo()))), 0)
-	must(t, s.ForgetWatched(t.Context()))
+	board := task.Key{Forge: task.Board, Repository: "team/app", Kind: task.Pull, Number: 1}
+	must(t, s.WatchPull(t.Context(), board))
+	must(t, s.WatchPull(t.Context(), other))
+	must(t, s.ForgetWatched(t.Context(), task.Gitea, []string{"team/other"}))
+	equal(t, len(got[[]task.Key](t)(s.WatchedPulls(t.Context(), other.Repo()))), 0)
+	equal(t, got[[]task.Key](t)(s.WatchedPulls(t.Context(), elsewhere.Repo())), []task.Key{elsewhere})
+	equal(t, got[[]task.Key](t)(s.WatchedPulls(t.Context(), board.Repo())), []task.Key{board})
+	must(t, s.ForgetWatched(t.Context(), "", nil))
+	equal(t, len(got[[]task.Key](t)(s.WatchedPulls(t.Context(), board.Repo()))), 0)
 	equal(t, len(got[[]task.Key](t)(s.WatchedPulls(t.Context(), elsewhere.Repo()))), 0)
 	wantCode(t, s.WatchPull(t.Context(), task.Key{}), task.Invalid)
 }
