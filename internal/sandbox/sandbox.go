@@ -99,6 +99,7 @@ type Spec struct {
 	Image      string            // of the environment; adapters without images ignore it
 	Snapshot   string            // key of a snapshot to start from, or empty
 	Workspace  string            // folder on the host; must exist
+	Also       string            // another path inside at which the workspace is; only adapters with images have it; may be empty
 	Env        map[string]string // for every command
 	Network    Policy
 	Limits     Limits
