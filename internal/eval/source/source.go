@@ -47,12 +47,10 @@ const plain = "* -text !eol -ident -filter !working-tree-encoding !diff !merge\n
 // ancestors, and nothing else: no other commit, no tag, no reflog and no remote. It fails with
 // NotFound if the repository does not have the commit.
 func Strip(ctx context.Context, from, base, dir string) (*Repository, error) {
-	program, err := git.Find()
+	program, err := newProgram()
 	if err != nil {
 		return nil, err
 	}
-	program.MaxFile = maxFile
-	program.Settings = []string{"user.name=toryo", "user.email=toryo@localhost", "core.logAllRefUpdates=false"}
 	theirs, err := gitDir(from)
 	if err != nil {
 		return nil, err
@@ -74,6 +72,17 @@ func Strip(ctx context.Context, from, base, dir string) (*Repository, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return r, nil
+}
+
+// newProgram is git with the settings of these repositories.
+func newProgram() (*git.Program, error) {
+	program, err := git.Find()
+	if err != nil {
+		return nil, err
+	}
+	program.MaxFile = maxFile
+	program.Settings = []string{"user.name=toryo", "user.email=toryo@localhost", "core.logAllRefUpdates=false"}
+	return program, nil
 }
 
 // copyFrom copies what the refs lead to.
@@ -384,13 +393,24 @@ func (r *Repository) Commit(ctx context.Context, branch string) (string, error) 
 	return strings.TrimSpace(listed), err
 }
 
-// File is a file of a commit; NotFound if there is none.
+// File is a file of a commit; NotFound if there is none, or a folder or submodule is there, and
+// TooLarge if it is longer than MaxPatch.
 func (r *Repository) File(ctx context.Context, commit, name string) ([]byte, error) {
-	out := &limited{most: MaxPatch}
-	if _, err := r.run(ctx, git.Command{Output: out, Args: []string{"cat-file", "blob", commit + ":" + path.Clean(name)}}); err != nil {
-		return nil, task.Wrap(task.NotFound, err, "there is no file "+name)
+	// It lists nothing if there is no such file, and fails if that cannot be known.
+	listed, err := r.run(ctx, git.Command{Args: []string{"ls-tree", "-z", "--full-tree", "--end-of-options", commit, "--", path.Clean(name)}})
+	if err != nil {
+		return nil, err
 	}
-	return []byte(out.String()), nil
+	about := strings.Fields(strings.SplitN(listed, "\t", 2)[0])
+	if len(about) != 3 || about[1] != "blob" { // a mode, a kind and a hash
+		return nil, task.Errorf(task.NotFound, "there is no file %s", name)
+	}
+	out := &limited{most: MaxPatch}
+	_, err = r.run(ctx, git.Command{Output: out, Args: []string{"cat-file", "blob", about[2]}})
+	if out.over {
+		return nil, task.Errorf(task.TooLarge, "the file %s has more than %d bytes", name, MaxPatch)
+	}
+	return []byte(out.String()), err
 }
 
 // index makes an index with the files of a commit.
