@@ -378,13 +378,19 @@ func (e *Evaluation) subjects(ctx context.Context, one turn, from *source.Reposi
 	receipt := one.check.Expected.Receipt
 	with := &subjects{gold: subject{task: one.task, from: from, commit: gold, receipt: receipt}}
 	commit, err := e.judged(ctx, one, from, tests, made)
-	if err != nil && ctx.Err() == nil {
+	if isOfWork(err) && ctx.Err() == nil {
 		// The same could be done with the change that people made, so that it is the work.
 		made.Score.Note = "the work cannot be put together with the tests: " + textfmt.Shorten(err.Error(), longestNote)
 		return nil, nil //nolint:nilnil // a patch that cannot be applied is a result
 	}
 	with.work = subject{task: one.task, from: from, commit: commit, receipt: receipt}
 	return with, err
+}
+
+// isOfWork reports whether an error says that a patch is no good. Others, such as a disk that is
+// full, say nothing about it.
+func isOfWork(err error) bool {
+	return slices.Contains([]task.Code{task.Invalid, task.TooLarge, task.Unsupported}, task.CodeOf(err))
 }
 
 // judged makes the commit that is scored: the base with the work, but for what it does to

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/workdir"
@@ -186,6 +187,9 @@ type Command struct {
 	// function or alias.
 	Fresh bool
 }
+
+// Quote makes one word of a shell of a text.
+func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // Stream is one of a command's two outputs.
 type Stream byte

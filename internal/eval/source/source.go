@@ -190,7 +190,7 @@ func (r *Repository) Changes(ctx context.Context, from, to string) ([]Change, er
 }
 
 // Apply makes a commit of a patch on top of another one. It fails with Invalid if the patch does
-// not fit, or changes what a patch may not change.
+// not fit, or changes what a patch may not change, and with DataDir if it could not be written.
 func (r *Repository) Apply(ctx context.Context, on, patch string) (string, error) {
 	index, remove, err := r.index(ctx, on)
 	if err != nil {
@@ -202,6 +202,9 @@ func (r *Repository) Apply(ctx context.Context, on, patch string) (string, error
 	}
 	apply := git.Command{Index: index, Input: strings.NewReader(patch), Args: []string{"apply", "--cached", "--whitespace=nowarn", "-"}}
 	if _, err := r.run(ctx, apply); err != nil {
+		if git.NotWritten(err) || ctx.Err() != nil {
+			return "", task.Wrap(task.DataDir, err, "the patch cannot be written")
+		}
 		return "", task.Wrap(task.Invalid, err, "the patch cannot be applied")
 	}
 	commit, err := r.commit(ctx, index, on)
@@ -277,7 +280,7 @@ func (r *Repository) compare(ctx context.Context, index, tests string) error {
 	}
 	for _, change := range changes {
 		if slices.ContainsFunc(differs, func(c Change) bool { return c.Name == change.Name }) {
-			return task.Errorf(task.Internal, "the tests in %q could not be put over the work", change.Name)
+			return task.Errorf(task.Invalid, "the tests in %q could not be put over the work", change.Name)
 		}
 	}
 	return nil

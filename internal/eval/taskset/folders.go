@@ -25,10 +25,12 @@ import (
 type Container struct {
 	Folder string `json:"-"`
 	Hash   string `json:"hash"` // of all of its files
-	// Image is the name of an image that is there; empty to have it built. Workdir is the
+	// Image is the name of an image, which is used if it is there. Else it is built, if there
+	// is a Dockerfile. Workdir is the
 	// folder in it with the files of the work; empty for the one that the image names.
-	Image   string `json:"image,omitempty"`
-	Workdir string `json:"workdir,omitempty"`
+	Image      string `json:"image,omitempty"`
+	Dockerfile bool   `json:"-"`
+	Workdir    string `json:"workdir,omitempty"`
 	// Env is for all programs, the others for the tests and the solution alone.
 	Env         map[string]string `json:"env,omitempty"`
 	TestEnv     map[string]string `json:"test_env,omitempty"`
@@ -173,33 +175,32 @@ func loadTaskFolder(folder string) (Task, error) {
 		return Task{}, err
 	}
 	made.Container.Folder = absolute
-	made.Missing = s.unsupported()
-	if made.Missing == "" {
-		if made.Missing, err = missingFiles(root, s.Environment.Image); err != nil {
-			return Task{}, err
-		}
-	}
-	sum := sha256.New()
-	if err := Archive(absolute, ".", "", tar.NewWriter(sum)); err != nil {
+	if made.Missing, err = made.Container.missingFiles(root); err != nil {
 		return Task{}, err
 	}
-	made.Container.Hash = hex.EncodeToString(sum.Sum(nil))
+	if reason := s.unsupported(); reason != "" {
+		made.Missing = reason
+	}
+	if made.Container.Hash, err = HashOf(absolute, "."); err != nil {
+		return Task{}, err
+	}
 	return made, made.check()
 }
 
 // missingFiles refuses a folder without the files of every task, and says if those are
 // missing without which this program can do nothing.
-func missingFiles(root *os.Root, image string) (missing string, err error) {
+func (c *Container) missingFiles(root *os.Root) (missing string, err error) {
 	has := func(name string) bool {
 		info, err := root.Lstat(name)
 		return err == nil && info.Mode().IsRegular()
 	}
+	c.Dockerfile = has(path.Join(FolderEnvironment, dockerfile))
 	switch {
 	case !has(path.Join(FolderTests, TestScript)):
 		return "", task.Errorf(task.Invalid, "it has no file %s/%s", FolderTests, TestScript)
 	case has(path.Join(FolderEnvironment, "docker-compose.yaml")) || has(path.Join(FolderEnvironment, "docker-compose.yml")):
 		return "it needs several containers (docker-compose), which is not supported", nil
-	case image == "" && !has(path.Join(FolderEnvironment, dockerfile)):
+	case c.Image == "" && !c.Dockerfile:
 		return "", task.Errorf(task.Invalid, "it has neither a file %s/%s nor a docker_image", FolderEnvironment, dockerfile)
 	case !has(path.Join(FolderSolution, SolutionScript)):
 		return "it has no " + FolderSolution + "/" + SolutionScript + ", so that it cannot be checked", nil
@@ -343,6 +344,19 @@ func readIn(root *os.Root, name string, most int64) ([]byte, error) {
 		return nil, task.Wrap(task.Invalid, err, name+" cannot be read")
 	}
 	return data, nil
+}
+
+// HashOf identifies the files of a folder of a task folder.
+func HashOf(taskFolder, folder string) (string, error) {
+	sum := sha256.New()
+	archive := tar.NewWriter(sum)
+	if err := Archive(taskFolder, folder, "", archive); err != nil {
+		return "", err
+	}
+	if err := archive.Close(); err != nil {
+		return "", wrapped(err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // Archive writes a folder of a task folder to an archive, below a name, in the order of names and
