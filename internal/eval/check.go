@@ -122,6 +122,9 @@ func (e *Evaluation) sameEnvironment(ctx context.Context, kept Check) bool {
 
 // checkNow scores no change and the change that people made.
 func (e *Evaluation) checkNow(ctx context.Context, t taskset.Task) (check Check, err error) {
+	if t.Container != nil {
+		return e.checkFolder(ctx, t)
+	}
 	from, remove, err := e.repository(ctx, t)
 	if err != nil {
 		return Check{}, err
