@@ -36,7 +36,7 @@ type Check struct {
 }
 
 // checkVersion changes when checks of earlier versions do not count any more.
-const checkVersion = "2"
+const checkVersion = "3"
 
 // checkFile is where the check of a task is kept, by all that it depends on but for the
 // digest of the environment, which is in it.
@@ -138,7 +138,7 @@ func (e *Evaluation) checkNow(ctx context.Context, t taskset.Task) (check Check,
 	if err != nil {
 		return Check{}, err
 	}
-	check = Check{Task: t.ID, Expected: Expected{FailToPass: t.FailToPass, PassToPass: t.PassToPass, Receipt: receipt}}
+	check = Check{Task: t.ID, Expected: Expected{Receipt: receipt}}
 	if check.Expected.Allowed, err = needed(ctx, from, t, receipt); err != nil {
 		return Check{}, err
 	}
@@ -152,6 +152,7 @@ func (e *Evaluation) checkNow(ctx context.Context, t taskset.Task) (check Check,
 		return Check{}, err
 	}
 	first, last := after[0], after[len(after)-1]
+	check.Expected.FailToPass, check.Expected.PassToPass = translated(t.FailToPass, first.statuses()), translated(t.PassToPass, first.statuses())
 	if len(t.FailToPass) == 0 {
 		check.Expected.FailToPass, check.Expected.PassToPass = expectedOf(before[0].statuses(), both(first.statuses(), last.statuses()))
 	}

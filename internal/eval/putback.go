@@ -162,21 +162,11 @@ func lookInside(kind testfiles.Kind, change source.Change, was, is []byte) seen 
 		return found
 	}
 	if testfiles.IsBuildFile(change.Name) {
-		before, after := strings.Split(string(was), "\n"), strings.Split(string(is), "\n")
-		if len(testfiles.BuildLines(change.Name, append(without(after, before), without(before, after)...))) > 0 {
+		if len(testfiles.ChangedBuildLines(change.Name, was, is)) > 0 {
 			return seen{back: true, flag: FlagRunner}
 		}
 	}
 	return seen{}
-}
-
-// without are the lines that others have not.
-func without(lines, others []string) []string {
-	known := make(map[string]bool, len(others))
-	for _, line := range others {
-		known[strings.TrimSpace(line)] = true
-	}
-	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return known[strings.TrimSpace(line)] })
 }
 
 // file is a file of a commit, or nil if there is none.
