@@ -86,7 +86,7 @@ var importTable = map[string]row{
 
 	"eval":         {imports: []string{"agent/workspace", "workdir", "environment", "environment/trial", "eval/harbor", "eval/source", "eval/taskset", "llm", "sandbox", "testfiles", "testreport", "task"}, parts: true},
 	"eval/source":  {imports: []string{"git", "task"}},
-	"eval/harbor":  {imports: []string{"eval/source", "eval/taskset", "sandbox", "task"}, tests: []string{"sandbox/docker", "testkit"}},
+	"eval/harbor":  {imports: []string{"eval/source", "eval/taskset", "sandbox", "task"}},
 	"eval/taskset": {imports: []string{"task"}},
 	"eval/history": {imports: []string{"eval", "eval/source", "eval/taskset", "testfiles", "task"}},
 	"eval/tally":   {imports: []string{"eval", "llm", "task"}},

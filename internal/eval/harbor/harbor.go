@@ -14,6 +14,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/eval/source"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
@@ -128,6 +129,9 @@ func (r Runner) image(ctx context.Context, c taskset.Container) (sandbox.Image, 
 			return found, task.Errorf(task.NotFound, "the image %s is not there", c.Image).WithHint("get it with: docker pull %s", c.Image)
 		}
 	}
+	if err := r.mayBuild(c); err != nil {
+		return sandbox.Image{}, err
+	}
 	hash, err := taskset.HashOf(c.Folder, taskset.FolderEnvironment)
 	if err != nil {
 		return sandbox.Image{}, err
@@ -143,6 +147,30 @@ func (r Runner) image(ctx context.Context, c taskset.Container) (sandbox.Image, 
 		return sandbox.Image{}, err
 	}
 	return r.Engine.Image(ctx, name)
+}
+
+var (
+	// continued is the end of a line that goes on in the next one.
+	continued = lazyregexp.New("[\\\\`][ \\t\\r]*\\n")
+	// fetching is ADD, which fetches what has an address, and remote what an address needs.
+	fetching = lazyregexp.New(`(?im)^\s*(?:ONBUILD\s+)?ADD\s`)
+	remote   = lazyregexp.New(`//|git@|\$`)
+)
+
+// mayBuild refuses a Dockerfile that may have the engine itself fetch something, if there is to
+// be no network: the network of a build is that of its commands only.
+func (r Runner) mayBuild(c taskset.Container) error {
+	if r.Network {
+		return nil
+	}
+	text, err := taskset.DockerfileOf(c.Folder)
+	if err != nil {
+		return err
+	}
+	if text = continued.ReplaceAllString(text, ""); fetching.MatchString(text) && remote.MatchString(text) {
+		return task.Errorf(task.Unsupported, "its Dockerfile has an ADD, which may fetch from the network; that needs --allow-network")
+	}
+	return nil
 }
 
 // isUsable reports whether a folder can be the place of the work: over others the workspace cannot

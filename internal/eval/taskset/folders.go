@@ -346,6 +346,17 @@ func readIn(root *os.Root, name string, most int64) ([]byte, error) {
 	return data, nil
 }
 
+// DockerfileOf reads the Dockerfile of a task folder.
+func DockerfileOf(taskFolder string) (string, error) {
+	root, err := os.OpenRoot(taskFolder)
+	if err != nil {
+		return "", task.Wrap(task.NotFound, err, "the task folder cannot be read")
+	}
+	defer func() { _ = root.Close() }() // it was only read
+	data, err := readIn(root, path.Join(FolderEnvironment, dockerfile), maxSettings)
+	return string(data), err
+}
+
 // HashOf identifies the files of a folder of a task folder.
 func HashOf(taskFolder, folder string) (string, error) {
 	sum := sha256.New()
