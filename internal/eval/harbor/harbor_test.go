@@ -3,6 +3,7 @@ package harbor_test
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -61,9 +62,7 @@ func folder(t *testing.T, changes map[string]string) taskset.Task {
 		"environment/Dockerfile":     "FROM " + os.Getenv("TORYO_TEST_DOCKER_IMAGE") + "\nWORKDIR /app\nCOPY app/ /app/\nRUN mkdir -p /logs/verifier /app/.git && echo 1 > /logs/verifier/reward.txt && touch /app/.git/config\n",
 		"environment/app/answer.txt": "41\n", "environment/app/old.txt": "old\n", "environment/app/folder/a.txt": "a\n",
 	}
-	for name, text := range changes {
-		files[name] = text
-	}
+	maps.Copy(files, changes)
 	for name, text := range files {
 		if err := os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o750); err != nil {
 			t.Fatal(err)

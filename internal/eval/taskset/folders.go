@@ -174,6 +174,9 @@ func loadTaskFolder(folder string) (Task, error) {
 	if made.Container, err = s.container(); err != nil {
 		return Task{}, err
 	}
+	if err := made.Container.check(); err != nil {
+		return Task{}, err
+	}
 	made.Container.Folder = absolute
 	if made.Missing, err = made.Container.missingFiles(root); err != nil {
 		return Task{}, err
@@ -280,15 +283,23 @@ func (s *settings) container() (*Container, error) {
 			return nil, err
 		}
 	}
-	switch {
-	case made.Image != "" && !imageForm.MatchString(made.Image):
-		return nil, task.Errorf(task.Invalid, "docker_image is %q, which is no name of an image", clip(made.Image))
-	case made.Workdir != "" && (!path.IsAbs(made.Workdir) || path.Clean(made.Workdir) != made.Workdir):
-		return nil, task.Errorf(task.Invalid, "workdir is %q, which is no absolute path", clip(made.Workdir))
-	case made.CPUs < 0 || math.IsNaN(made.CPUs) || e.MemoryMB < 0 || e.StorageMB < 0 || max(e.MemoryMB, e.StorageMB) > math.MaxInt32:
-		return nil, task.Errorf(task.Invalid, "cpus, memory_mb and storage_mb cannot be negative or that large")
+	if max(e.MemoryMB, e.StorageMB) > math.MaxInt32 {
+		return nil, task.Errorf(task.Invalid, "memory_mb and storage_mb cannot be that large")
 	}
-	return made, made.checkVariables()
+	return made, nil
+}
+
+// check refuses values that nothing can have.
+func (c *Container) check() error {
+	switch {
+	case c.Image != "" && !imageForm.MatchString(c.Image):
+		return task.Errorf(task.Invalid, "docker_image is %q, which is no name of an image", clip(c.Image))
+	case c.Workdir != "" && (!path.IsAbs(c.Workdir) || path.Clean(c.Workdir) != c.Workdir):
+		return task.Errorf(task.Invalid, "workdir is %q, which is no absolute path", clip(c.Workdir))
+	case c.CPUs < 0 || math.IsNaN(c.CPUs) || c.Memory < 0 || c.Disk < 0:
+		return task.Errorf(task.Invalid, "cpus, memory_mb and storage_mb cannot be negative")
+	}
+	return c.checkVariables()
 }
 
 // checkVariables refuses variables that no program can have.
@@ -381,7 +392,7 @@ func Archive(taskFolder, folder, below string, to *tar.Writer) error {
 	defer func() { _ = root.Close() }() // it was only read
 	var size int64
 	files := 0
-	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+	return fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return task.Wrap(task.Invalid, err, "the folder cannot be read")
 		}

@@ -150,7 +150,7 @@ func TestLinksInTaskFolders(t *testing.T) {
 		}
 	}
 	folder := taskFolder(t, t.TempDir(), "one", map[string]string{"environment/app/a.txt": "a\n"})
-	if err := os.Symlink("../Dockerfile", filepath.Join(folder, "environment/app/inside")); err != nil {
+	if err := os.Symlink("../Dockerfile", filepath.Join(folder, "environment", "app", "inside")); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
@@ -173,7 +173,7 @@ func TestLinksInTaskFolders(t *testing.T) {
 		t.Errorf("what an image is built from: %s", got)
 	}
 	// A link from the environment to the tests would put them into the image.
-	if err := os.Symlink("../tests", filepath.Join(folder, "environment/tests")); err != nil {
+	if err := os.Symlink("../tests", filepath.Join(folder, "environment", "tests")); err != nil {
 		t.Fatal(err)
 	}
 	if err := taskset.Archive(folder, taskset.FolderEnvironment, "", tar.NewWriter(io.Discard)); task.CodeOf(err) != task.Invalid {

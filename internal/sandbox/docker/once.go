@@ -274,7 +274,8 @@ func (e *Engine) await(ctx context.Context, id string, once sandbox.Once, wait c
 			if result.Error != nil {
 				return ended, task.Errorf(task.Unavailable, "the container did not end well: %s", result.Error.Message)
 			}
-			return ended, e.exceeded(ctx, id, &ended)
+			err := e.exceeded(ctx, id, &ended)
+			return ended, err
 		}
 		if err != nil {
 			return ended, err
