@@ -236,7 +236,9 @@ func TestNothingIsWatchedOutside(t *testing.T) {
 	outside := task.Repository{}
 	o, _ := newMemory(t, func(options *intake.Options) {
 		within := options.Scope
-		options.Scope = func(of task.Forge, repository string) bool { return repository != outside.Name && within(of, repository) }
+		options.Scope = func(of task.Forge, repository string) bool {
+			return repository != outside.Name && within(of, repository)
+		}
 	})
 	pull := o.pull("feature", "")
 	o.sync()

@@ -123,6 +123,9 @@ func (e *Evaluation) sameEnvironment(ctx context.Context, kept Check) bool {
 
 // checkNow scores no change and the change that people made.
 func (e *Evaluation) checkNow(ctx context.Context, t taskset.Task) (check Check, err error) {
+	if t.Container != nil {
+		return e.checkFolder(ctx, t)
+	}
 	from, remove, err := e.repository(ctx, t)
 	if err != nil {
 		return Check{}, err
@@ -136,7 +139,7 @@ func (e *Evaluation) checkNow(ctx context.Context, t taskset.Task) (check Check,
 	if err != nil {
 		return Check{}, err
 	}
-	check = Check{Task: t.ID, Expected: Expected{FailToPass: t.FailToPass, PassToPass: t.PassToPass, Receipt: receipt}}
+	check = Check{Task: t.ID, Expected: Expected{Receipt: receipt}}
 	if check.Expected.Allowed, err = needed(ctx, from, t, receipt, tests); err != nil {
 		return Check{}, err
 	}
@@ -150,6 +153,7 @@ func (e *Evaluation) checkNow(ctx context.Context, t taskset.Task) (check Check,
 		return Check{}, err
 	}
 	first, last := after[0], after[len(after)-1]
+	check.Expected.FailToPass, check.Expected.PassToPass = translated(t.FailToPass, first.statuses()), translated(t.PassToPass, first.statuses())
 	if len(t.FailToPass) == 0 {
 		check.Expected.FailToPass, check.Expected.PassToPass = expectedOf(before[0].statuses(), both(first.statuses(), last.statuses()))
 	}

@@ -169,11 +169,8 @@ func (j judge) inside(ctx context.Context, work string, change source.Change) (s
 
 // lookInside looks at what a file of several purposes says about tests.
 func lookInside(kind testfiles.Kind, change source.Change, was, is []byte) seen {
-	if testfiles.IsBuildFile(change.Name) {
-		before, after := strings.Split(string(was), "\n"), strings.Split(string(is), "\n")
-		if len(testfiles.BuildLines(change.Name, append(without(after, before), without(before, after)...))) > 0 {
-			return seen{back: true, flag: FlagRunner}
-		}
+	if testfiles.IsBuildFile(change.Name) && len(testfiles.ChangedBuildLines(change.Name, was, is)) > 0 {
+		return seen{back: true, flag: FlagRunner}
 	}
 	if kind == testfiles.Shared && (is == nil || testfiles.Differs(change.Name, was, is)) {
 		found := seen{back: true, flag: FlagRunner}
@@ -183,15 +180,6 @@ func lookInside(kind testfiles.Kind, change source.Change, was, is []byte) seen 
 		return found
 	}
 	return seen{}
-}
-
-// without are the lines that others have not.
-func without(lines, others []string) []string {
-	known := make(map[string]bool, len(others))
-	for _, line := range others {
-		known[strings.TrimSpace(line)] = true
-	}
-	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return known[strings.TrimSpace(line)] })
 }
 
 // file is a file of a commit, or nil if there is none.

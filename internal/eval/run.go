@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/toryo-dev/toryo/internal/eval/harbor"
 	"github.com/toryo-dev/toryo/internal/eval/source"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -35,7 +36,9 @@ type Evaluation struct {
 	Cache  string // folder for checks, which several evaluations share
 	Dir    string // for folders that go again
 	Scorer Scorer
-	Worker Worker
+	// Folders runs task folders. It need not be there for sets without any.
+	Folders harbor.Runner
+	Worker  Worker
 	// Settings identifies what scores depend on besides the task, the engine and the time-out:
 	// limits, networks, the table of environments, the version of the program.
 	Settings string
@@ -127,6 +130,8 @@ func (e *Evaluation) checkAll(ctx context.Context) ([]Check, error) {
 			switch {
 			case made.Usable && made.Cached:
 				e.say("%s: checked before", one.ID)
+			case made.Usable && one.Container != nil:
+				e.say("%s: checked in %.0f s", one.ID, e.Now().Sub(began).Seconds())
 			case made.Usable:
 				e.say("%s: checked in %.0f s: %d tests have to pass", one.ID, e.Now().Sub(began).Seconds(), len(made.Expected.FailToPass)+len(made.Expected.PassToPass))
 			default:
@@ -154,6 +159,9 @@ func (e *Evaluation) turns(checks []Check) []turn {
 		for i, one := range e.Set.Tasks {
 			if !checks[i].Usable {
 				continue
+			}
+			if one.Container != nil { // of which the check has found out the change
+				one.Patch = checks[i].Expected.Patch
 			}
 			for _, model := range e.Models {
 				turns = append(turns, turn{task: one, check: checks[i], model: model, number: number})
@@ -316,7 +324,11 @@ func (e *Evaluation) try(ctx context.Context, one turn, before Attempt) (made At
 	}
 	defer remove()
 	began := e.Now()
-	bounded, cancel := context.WithTimeoutCause(ctx, e.Within, errTooLong)
+	within := e.Within
+	if one.task.Container != nil {
+		within = min(within, one.task.Container.WorkTimeout)
+	}
+	bounded, cancel := context.WithTimeoutCause(ctx, within, errTooLong)
 	defer cancel()
 	bounded, end := context.WithCancelCause(bounded)
 	defer end(nil)
@@ -354,6 +366,9 @@ func (e *Evaluation) score(ctx context.Context, one turn, from *source.Repositor
 	}
 	if made.Patch == "" {
 		return nil
+	}
+	if one.task.Container != nil {
+		return e.scoreFolder(ctx, one, from, made)
 	}
 	with, err := e.subjects(ctx, one, from, made)
 	if err != nil || with == nil {
@@ -400,13 +415,19 @@ func (e *Evaluation) subjects(ctx context.Context, one turn, from *source.Reposi
 	receipt := one.check.Expected.Receipt
 	with := &subjects{gold: subject{task: one.task, from: from, commit: gold, receipt: receipt}}
 	commit, err := e.judged(ctx, one, from, tests, made, with)
-	if err != nil && ctx.Err() == nil {
+	if isOfWork(err) && ctx.Err() == nil {
 		// The same could be done with the change that people made, so that it is the work.
 		made.Score.Note = "the work cannot be put together with the tests: " + textfmt.Shorten(err.Error(), longestNote)
 		return nil, nil //nolint:nilnil // a patch that cannot be applied is a result
 	}
 	with.work = subject{task: one.task, from: from, commit: commit, receipt: receipt}
 	return with, err
+}
+
+// isOfWork reports whether an error says that a patch is no good. Others, such as a disk that is
+// full, say nothing about it.
+func isOfWork(err error) bool {
+	return slices.Contains([]task.Code{task.Invalid, task.TooLarge, task.Unsupported}, task.CodeOf(err))
 }
 
 // judged makes the commit that is scored: the base with the work, but for what it does to

@@ -34,6 +34,8 @@ type Scorer struct {
 // Score is what the hidden tests have said.
 type Score struct {
 	Resolved bool `json:"resolved"`
+	// Reward is what the tests of a task folder have left; nil if they left none, and for rows.
+	Reward *float64 `json:"reward,omitempty"`
 	// Failed are the first tests that had to pass and did not, and Missing those of them
 	// that the report does not have.
 	Failed  []string `json:"failed,omitempty"`
@@ -64,7 +66,9 @@ type Expected struct {
 	PassToPass []string `json:"pass_to_pass,omitempty"`
 	// Allowed are files that say how tests are run and that the change of people needs too:
 	// they are scored as the work has them.
-	Allowed []string            `json:"allowed,omitempty"`
+	Allowed []string `json:"allowed,omitempty"`
+	// Patch is what the solution of a task folder changes; empty for rows.
+	Patch   string              `json:"patch,omitempty"`
 	Receipt environment.Receipt `json:"receipt"`
 }
 

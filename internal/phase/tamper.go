@@ -3,7 +3,6 @@ package phase
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/phase/tool"
@@ -125,15 +124,15 @@ func (r *run) buildFiles(ctx context.Context, verdict *Verdict, below string) er
 		if !testfiles.IsBuildFile(change.Name) {
 			continue
 		}
-		var versions [2][]string
+		var versions [2][]byte
 		for i, commit := range []string{below, verdict.Commit} {
 			data, err := r.Repository.File(ctx, commit, change.Name)
 			if code := task.CodeOf(err); err != nil && code != task.NotFound && code != task.TooLarge {
 				return err
 			}
-			versions[i] = strings.Split(string(data), "\n")
+			versions[i] = data
 		}
-		for _, line := range testfiles.BuildLines(change.Name, append(without(versions[1], versions[0]), without(versions[0], versions[1])...)) {
+		for _, line := range testfiles.ChangedBuildLines(change.Name, versions[0], versions[1]) {
 			found = append(found, plainName(change.Name)+": "+tool.Shorten(tool.Printable(line), 200))
 		}
 	}
@@ -141,15 +140,6 @@ func (r *run) buildFiles(ctx context.Context, verdict *Verdict, below string) er
 		verdict.finding(buildFileLines, "", "", found)
 	}
 	return nil
-}
-
-// without are the lines that others have not.
-func without(lines, others []string) []string {
-	known := make(map[string]bool, len(others))
-	for _, line := range others {
-		known[strings.TrimSpace(line)] = true
-	}
-	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return known[strings.TrimSpace(line)] })
 }
 
 // asBefore is what does not pass of a project with the tests as they were.

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/workdir"
@@ -99,6 +100,7 @@ type Spec struct {
 	Image      string            // of the environment; adapters without images ignore it
 	Snapshot   string            // key of a snapshot to start from, or empty
 	Workspace  string            // folder on the host; must exist
+	Also       string            // another path inside at which the workspace is; only adapters with images have it; may be empty
 	Env        map[string]string // for every command
 	Network    Policy
 	Limits     Limits
@@ -185,6 +187,9 @@ type Command struct {
 	// function or alias.
 	Fresh bool
 }
+
+// Quote makes one word of a shell of a text.
+func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // Stream is one of a command's two outputs.
 type Stream byte

@@ -159,9 +159,11 @@ func IsBuildFile(name string) bool {
 	return slices.ContainsFunc(buildLines, func(one buildLine) bool { return one.file.MatchString(path.Base(name)) })
 }
 
-// BuildLines are the changed lines of a build file that say which tests are run or by
-// what the packages that they use are replaced.
-func BuildLines(name string, changed []string) []string {
+// ChangedBuildLines are the lines that one version of a build file has and the other has not, and
+// that say which tests are run or by what the packages that they use are replaced.
+func ChangedBuildLines(name string, was, is []byte) []string {
+	before, after := strings.Split(string(was), "\n"), strings.Split(string(is), "\n")
+	changed := append(without(after, before), without(before, after)...)
 	var found []string
 	for _, one := range buildLines {
 		if !one.file.MatchString(path.Base(name)) {
@@ -174,4 +176,13 @@ func BuildLines(name string, changed []string) []string {
 		}
 	}
 	return found
+}
+
+// without are the lines that others have not.
+func without(lines, others []string) []string {
+	known := make(map[string]bool, len(others))
+	for _, line := range others {
+		known[strings.TrimSpace(line)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return known[strings.TrimSpace(line)] })
 }

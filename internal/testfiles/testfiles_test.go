@@ -2,6 +2,7 @@ package testfiles_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -207,7 +208,7 @@ func TestBuildLines(t *testing.T) {
 			[]string{"entry_points={'pytest11': ['x = x']},", "cmdclass=dict(install=Install)"}},
 		{"main.go", []string{"replace => skip"}, nil},
 	} {
-		if diff := cmp.Diff(one.want, testfiles.BuildLines(one.name, one.lines)); diff != "" {
+		if diff := cmp.Diff(one.want, testfiles.ChangedBuildLines(one.name, []byte("kept: skip\n"), []byte("kept: skip\n"+strings.Join(one.lines, "\n")))); diff != "" {
 			t.Errorf("%s: %s", one.name, diff)
 		}
 		if testfiles.IsBuildFile(one.name) != (one.want != nil) {

@@ -183,7 +183,7 @@ func (w *Workspace) stream(to io.Writer, files, before listing, parents []string
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if _, stays := files[name]; !stays {
-			if _, err := fmt.Fprintf(out, "D %s\n", streamed(name)); err != nil {
+			if _, err := fmt.Fprintf(out, "D %s\n", git.StreamName(name)); err != nil {
 				return err
 			}
 		}
@@ -205,7 +205,7 @@ func (w *Workspace) stream(to io.Writer, files, before listing, parents []string
 func (w *Workspace) streamFile(out *bufio.Writer, name string, files listing) error {
 	now := files[name]
 	if w.known[now.hash] || now.mode == submodule {
-		_, err := fmt.Fprintf(out, "M %s %s %s\n", now.mode, now.hash, streamed(name))
+		_, err := fmt.Fprintf(out, "M %s %s %s\n", now.mode, now.hash, git.StreamName(name))
 		return err
 	}
 	if now.mode == link {
@@ -214,7 +214,7 @@ func (w *Workspace) streamFile(out *bufio.Writer, name string, files listing) er
 			return w.streamGone(out, name, files, gone(err))
 		}
 		files[name] = file{link, w.hash([]byte(target))}
-		_, err = fmt.Fprintf(out, "M %s inline %s\ndata %d\n%s\n", link, streamed(name), len(target), target)
+		_, err = fmt.Fprintf(out, "M %s inline %s\ndata %d\n%s\n", link, git.StreamName(name), len(target), target)
 		return err
 	}
 	opened, err := w.openFile(name)
@@ -231,7 +231,7 @@ func (w *Workspace) streamGone(out *bufio.Writer, name string, files listing, er
 		return err
 	}
 	delete(files, name)
-	_, err = fmt.Fprintf(out, "D %s\n", streamed(name))
+	_, err = fmt.Fprintf(out, "D %s\n", git.StreamName(name))
 	return err
 }
 
@@ -249,7 +249,7 @@ func (w *Workspace) streamContent(out *bufio.Writer, name string, opened *os.Fil
 		return task.Errorf(task.TooLarge, "the file %s grows while it is read and is over the limit now", quote(name))
 	}
 	mode := files[name].mode
-	if _, err := fmt.Fprintf(out, "M %s inline %s\ndata %d\n", mode, streamed(name), info.Size()); err != nil {
+	if _, err := fmt.Fprintf(out, "M %s inline %s\ndata %d\n", mode, git.StreamName(name), info.Size()); err != nil {
 		return err
 	}
 	sum := w.hasher(info.Size())
@@ -262,25 +262,6 @@ func (w *Workspace) streamContent(out *bufio.Writer, name string, opened *os.Fil
 	}
 	files[name] = file{mode, hex.EncodeToString(sum.Sum(nil))}
 	return out.WriteByte('\n')
-}
-
-// streamed writes a name in quotes, as fast-import reads them.
-func streamed(name string) string {
-	var text strings.Builder
-	text.WriteByte('"')
-	for i := range len(name) {
-		switch c := name[i]; {
-		case c == '"' || c == '\\':
-			text.WriteByte('\\')
-			text.WriteByte(c)
-		case c < 0x20 || c >= 0x7f:
-			fmt.Fprintf(&text, `\%03o`, c)
-		default:
-			text.WriteByte(c)
-		}
-	}
-	text.WriteByte('"')
-	return text.String()
 }
 
 // push pushes a commit to a ref of the task's namespace, whatever that has.

@@ -3,7 +3,6 @@ package workspace
 import (
 	"errors"
 	"slices"
-	"syscall"
 
 	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -18,38 +17,10 @@ var gitMessages = slices.Concat(git.Messages, []git.Message{
 	{Text: "fsckObjects", Code: task.Invalid},
 })
 
-// diskMessages are what git writes when the disk of this machine is full or can only be read.
-var diskMessages = []git.Message{
-	{Text: "No space left on device", Code: task.DataDir},
-	{Text: "Disk quota exceeded", Code: task.DataDir},
-	{Text: "Read-only file system", Code: task.DataDir},
-	{Text: "Out of diskspace", Code: task.DataDir}, // of fast-import, and what writes packs
-	// These do not say why.
-	{Text: "unable to write file", Code: task.DataDir},
-	{Text: "unable to write new index file", Code: task.DataDir},
-	{Text: "unable to write new_index file", Code: task.DataDir},
-	{Text: "failed to write new configuration file", Code: task.DataDir},
-}
-
-// notWritten reports whether the disk of this machine is full or can only be read.
-func notWritten(err error) bool {
-	for _, reason := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS} {
-		if errors.Is(err, reason) {
-			return true
-		}
-	}
-	failed, is := errors.AsType[*git.RunError](err)
-	if !is || failed.Ended || failed.Local().Code(diskMessages) != task.DataDir {
-		return false
-	}
-	_, given := failed.ServerCode()
-	return !given
-}
-
 // ofMachine gives an error the code DataDir if the disk could not be written: another machine, or
 // this one later, can do the task.
 func ofMachine(err error) error {
-	if !notWritten(err) {
+	if !git.NotWritten(err) {
 		return err
 	}
 	return task.Wrap(task.DataDir, err, "the workspace cannot be written").WithHint("make room on the disk of the agent")
@@ -77,7 +48,7 @@ func coded(err error, message string) error {
 		code = failed.Code(gitMessages)
 	}
 	if !given && code == task.Unavailable {
-		code = failed.Local().Code(diskMessages)
+		code = failed.Local().Code(git.DiskMessages)
 	}
 	if code == task.Unauthorized || code == task.Forbidden {
 		code = task.LeaseLost // the server refuses a token only when the run is over

@@ -47,6 +47,7 @@ func Eval(p site.Program) *cobra.Command {
 		Example: `  toryo eval tasks.jsonl --check
   toryo eval tasks.jsonl --model small --model large --attempts 3 --out eval-may
   toryo eval tasks.jsonl --play gold
+  toryo eval terminal-bench/tasks --only hello-world --allow-network
   toryo eval --from-history 20 --repo ~/code/app --forge github:team/app
   toryo eval --compare eval-april eval-may`,
 		Args: o.arguments,
@@ -71,6 +72,7 @@ func Eval(p site.Program) *cobra.Command {
 	f.Float64Var(&o.work.Budget, "budget", 0, "end when everything in the folder has cost this `AMOUNT`")
 	f.DurationVar(&o.work.Within, "run-timeout", 2*time.Hour, "how long one run may take")
 	f.DurationVar(&o.work.TestTimeout, "test-timeout", 30*time.Minute, "how long the hidden tests may take")
+	f.BoolVar(&o.work.AllowNetwork, "allow-network", false, "let task folders reach the network: when their images are built, and in tests and solutions of tasks that ask for it")
 	f.StringVar(&o.work.Play, "play", "", "try this command without a model: a script plays one that makes the right change (gold), that for half of the tasks (half), or nonsense (nonsense)")
 	f.BoolVar(&o.compare, "compare", false, "compare the results in two folders, DIR or DIR@MODEL each, and say whether the difference is real")
 	return c
@@ -80,9 +82,10 @@ const evalHelp = `Run each task of a set with the configured models through the 
 environment, execution, verification), score what comes of it with hidden tests in a fresh
 sandbox, and write a report.
 
-TASKS is a file of SWE-bench rows (.jsonl or .json), or a folder with one. With
---from-history the tasks are pull requests that a team has merged itself. Task folders of
-Harbor and Terminal-Bench are not supported.
+TASKS is a file of SWE-bench rows (.jsonl or .json), or a folder with one, or a task folder
+of Harbor or Terminal-Bench (task.toml, instruction.md), or a folder of such folders, which
+need a Docker Engine. With --from-history the tasks are pull requests that a team has merged
+itself.
 
 Before anything counts each task is checked: the change that people made has to pass, and no
 change must not. Tasks that fail the check are left out and named. Models work on a

@@ -21,6 +21,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/eval"
+	"github.com/toryo-dev/toryo/internal/eval/harbor"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
 	"github.com/toryo-dev/toryo/internal/lifecycle"
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -43,9 +44,12 @@ type Options struct {
 	Budget      float64
 	Within      time.Duration
 	TestTimeout time.Duration
-	Out         *Folder
-	Fresh       bool
-	OnlyCheck   bool
+	// AllowNetwork lets task folders reach the network: when their images are built, and when
+	// they are tested, if they ask for it.
+	AllowNetwork bool
+	Out          *Folder
+	Fresh        bool
+	OnlyCheck    bool
 }
 
 // The names in the folder of the results.
@@ -142,6 +146,15 @@ func Run(ctx context.Context, o Options) (results eval.Results, err error) {
 	if err != nil {
 		return eval.Results{}, err
 	}
+	var folders harbor.Runner
+	if hasFolders(o.Set) {
+		if folders, err = o.folders(engine, scorer.Spec.Limits); err != nil {
+			return eval.Results{}, err
+		}
+		if o.Set, err = prepared(ctx, o.Set, folders, o.Parallel, work); err != nil {
+			return eval.Results{}, err
+		}
+	}
 	names := make([]string, len(models))
 	configs := map[string]config.Config{}
 	for i, model := range models {
@@ -149,7 +162,7 @@ func Run(ctx context.Context, o Options) (results eval.Results, err error) {
 	}
 	run := &eval.Evaluation{
 		Set: o.Set, Models: names, Attempts: o.Attempts, Parallel: o.Parallel, Budget: llm.MoneyOf(o.Budget), Within: o.Within,
-		Out: folder, Cache: o.Config.DataDir, Dir: work, Scorer: scorer, OnlyCheck: o.OnlyCheck, Recheck: o.Fresh, Now: o.Program.Now,
+		Out: folder, Cache: o.Config.DataDir, Dir: work, Scorer: scorer, Folders: folders, OnlyCheck: o.OnlyCheck, Recheck: o.Fresh, Now: o.Program.Now,
 		Settings: settings, Redact: o.Config.Redactor().String,
 		Worker:   Worker{Program: o.Program, Configs: configs, Engine: engine, Journals: filepath.Join(o.Out.path, eval.JournalsFolder), Play: o.Play, Log: o.Log},
 		Progress: func(line string) { _, _ = fmt.Fprintln(o.Program.Stderr, line) }, // progress is a courtesy
@@ -270,7 +283,7 @@ func hash(values ...any) (string, error) {
 
 // settings identifies what scores depend on besides the task and the engine.
 func (o Options) settings() (string, error) {
-	return hash(site.Version(), confined(o.Config).Sandbox, o.Config.CommandExecutor)
+	return hash(site.Version(), confined(o.Config).Sandbox, o.Config.CommandExecutor, o.AllowNetwork)
 }
 
 // plan is what the attempts in a folder have in common.
@@ -288,7 +301,7 @@ func (o Options) plan(models []named) (eval.Plan, error) {
 		if err != nil {
 			return eval.Plan{}, err
 		}
-		plan.Models[model.name], err = hash(c.LLM, overrides, c.Sandbox, c.CommandExecutor, c.Budget, c.ContextStorage, c.CommentDetection, prompts, c.Language, o.TestTimeout, o.Within, site.Version())
+		plan.Models[model.name], err = hash(c.LLM, overrides, c.Sandbox, c.CommandExecutor, c.Budget, c.ContextStorage, c.CommentDetection, prompts, c.Language, o.TestTimeout, o.Within, o.AllowNetwork, site.Version())
 		if err != nil {
 			return eval.Plan{}, err
 		}
@@ -329,7 +342,14 @@ func promptsOf(c config.Config) (map[string]string, error) {
 // engine is the sandbox engine. Sets come from others, so that a weak one is not enough: it
 // shows files and processes of this machine.
 func (o Options) engine(ctx context.Context) (sandbox.Engine, error) {
-	engine, warning, err := site.EnginesOf(o.Config, o.Log).Choose(ctx, o.Config.Sandbox.Kind)
+	kind, err := o.kind()
+	if err != nil {
+		return nil, err
+	}
+	engine, warning, err := site.EnginesOf(o.Config, o.Log).Choose(ctx, kind)
+	if err != nil && hasFolders(o.Set) {
+		return nil, task.Wrap(task.CodeOf(err), err, "task folders need a Docker Engine").WithHint("install and start one, or name it with sandbox.container_engine")
+	}
 	if err != nil {
 		return nil, err
 	}

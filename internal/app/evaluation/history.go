@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
@@ -13,13 +12,9 @@ import (
 	"github.com/toryo-dev/toryo/internal/eval/history"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
 	"github.com/toryo-dev/toryo/internal/forge"
-	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
-
-// closing is how the text of a pull request names the issue that it closes.
-var closing = lazyregexp.New(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d+)\b`)
 
 // History are the tasks of a history. They are read once and kept in the folder of the results:
 // what is merged, or edited on the forge, later would make them others. Kept says that they are
@@ -73,11 +68,7 @@ func asked(ctx context.Context, from forge.Forge, repository string, number int6
 	if err != nil {
 		return history.Asked{}, err
 	}
-	for _, found := range closing.FindAllStringSubmatch(pull.Title+"\n"+pull.Body, -1) {
-		issue, err := strconv.ParseInt(found[1], 10, 64)
-		if err != nil {
-			continue // it is too long for a number
-		}
+	for _, issue := range forge.Closes(pull.Title + "\n" + pull.Body) {
 		key.Kind, key.Number = task.Issue, issue
 		item, err := from.Item(ctx, key)
 		if task.CodeOf(err) == task.NotFound {

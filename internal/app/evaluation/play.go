@@ -13,6 +13,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/eval"
+	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -110,9 +111,9 @@ func (w Worker) playedCalls(ctx context.Context, job eval.Job) ([]playedCall, er
 			return nil, task.Errorf(task.Internal, "the patch has more files than the change")
 		}
 		content, err := from.File(ctx, gold, changes[i].Name)
-		line := "rm -f -- " + quoted(changes[i].Name)
+		line := "rm -f -- " + sandbox.Quote(changes[i].Name)
 		if err == nil {
-			line = "mkdir -p -- \"$(dirname -- " + quoted(changes[i].Name) + ")\" && base64 -d > " + quoted(changes[i].Name) + " <<'END'\n" + base64.StdEncoding.EncodeToString(content) + "\nEND"
+			line = "mkdir -p -- \"$(dirname -- " + sandbox.Quote(changes[i].Name) + ")\" && base64 -d > " + sandbox.Quote(changes[i].Name) + " <<'END'\n" + base64.StdEncoding.EncodeToString(content) + "\nEND"
 		}
 		calls = append(calls, playedCall{"run", map[string]any{"command": escaped(line)}})
 	}
@@ -135,8 +136,6 @@ func sections(patch string) []string {
 	}
 	return parts
 }
-
-func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // escaped is a text that a script gives as it is.
 func escaped(text string) string { return strings.ReplaceAll(text, "$", "$$") }

@@ -55,7 +55,11 @@ func (w Worker) Work(ctx context.Context, job eval.Job) (eval.Worked, error) {
 		defer remove()
 		c = played
 	}
-	builtIn, err := site.NewBuiltIn(w.Program, confined(c), w.Engine, owner, new(llm.Outages), w.Log)
+	engine := w.Engine
+	if container := job.Task.Container; container != nil {
+		c, engine = inImage(c, container), alsoAt{engine, container}
+	}
+	builtIn, err := site.NewBuiltIn(w.Program, confined(c), engine, owner, new(llm.Outages), w.Log)
 	if err != nil {
 		return eval.Worked{}, err
 	}
@@ -172,6 +176,11 @@ func (w *watched) worked() eval.Worked {
 // ReapOld removes sandboxes that an evaluation left which was killed.
 func ReapOld(ctx context.Context, engine sandbox.Engine, now time.Time) error {
 	const startTime = 10 * time.Minute
-	_, err := engine.Reap(ctx, owner, func(info sandbox.Info) bool { return info.Running || now.Sub(info.Started) < startTime })
+	_, err := engine.Reap(ctx, owner, func(info sandbox.Info) bool {
+		if info.Task == sandbox.ScoreTask {
+			return now.Unix() < info.Generation
+		}
+		return info.Running || now.Sub(info.Started) < startTime
+	})
 	return err
 }

@@ -25,9 +25,6 @@ import (
 // and pipes to programs in the sandbox lie there.
 const Folder = ".toryo"
 
-// quote makes one word of a shell of a text.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
-
 // Trial runs the projects' own commands for a verdict: each in a fresh shell that has
 // only the variables which the project's set-up has left, in the project's folder.
 type Trial struct {
@@ -108,7 +105,7 @@ func exports(output string) string {
 			slices.Contains([]string{"PWD", "OLDPWD", "SHLVL", "_"}, name) {
 			continue
 		}
-		fmt.Fprintf(&lines, "export %s=%s\n", name, quote(value))
+		fmt.Fprintf(&lines, "export %s=%s\n", name, sandbox.Quote(value))
 	}
 	return lines.String()
 }

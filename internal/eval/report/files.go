@@ -86,7 +86,7 @@ func short(results eval.Results) eval.Results {
 	}
 	results.Checks = slices.Clone(results.Checks)
 	for i := range results.Checks {
-		results.Checks[i].Gold.Output, results.Checks[i].NoChange.Output = "", ""
+		results.Checks[i].Gold.Output, results.Checks[i].NoChange.Output, results.Checks[i].Expected.Patch = "", "", ""
 	}
 	return results
 }

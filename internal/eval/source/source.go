@@ -48,12 +48,10 @@ const plain = "* -text !eol -ident -filter !working-tree-encoding !diff !merge\n
 // ancestors, and nothing else: no other commit, no tag, no reflog and no remote. It fails with
 // NotFound if the repository does not have the commit.
 func Strip(ctx context.Context, from, base, dir string) (*Repository, error) {
-	program, err := git.Find()
+	program, err := newProgram()
 	if err != nil {
 		return nil, err
 	}
-	program.MaxFile = maxFile
-	program.Settings = []string{"user.name=toryo", "user.email=toryo@localhost", "core.logAllRefUpdates=false"}
 	theirs, err := gitDir(from)
 	if err != nil {
 		return nil, err
@@ -75,6 +73,17 @@ func Strip(ctx context.Context, from, base, dir string) (*Repository, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return r, nil
+}
+
+// newProgram is git with the settings of these repositories.
+func newProgram() (*git.Program, error) {
+	program, err := git.Find()
+	if err != nil {
+		return nil, err
+	}
+	program.MaxFile = maxFile
+	program.Settings = []string{"user.name=toryo", "user.email=toryo@localhost", "core.logAllRefUpdates=false"}
+	return program, nil
 }
 
 // copyFrom copies what the refs lead to.
@@ -182,7 +191,7 @@ func (r *Repository) Changes(ctx context.Context, from, to string) ([]Change, er
 }
 
 // Apply makes a commit of a patch on top of another one. It fails with Invalid if the patch does
-// not fit, or changes what a patch may not change.
+// not fit, or changes what a patch may not change, and with DataDir if it could not be written.
 func (r *Repository) Apply(ctx context.Context, on, patch string) (string, error) {
 	index, remove, err := r.index(ctx, on)
 	if err != nil {
@@ -194,6 +203,9 @@ func (r *Repository) Apply(ctx context.Context, on, patch string) (string, error
 	}
 	apply := git.Command{Index: index, Input: strings.NewReader(patch), Args: []string{"apply", "--cached", "--whitespace=nowarn", "-"}}
 	if _, err := r.run(ctx, apply); err != nil {
+		if git.NotWritten(err) || ctx.Err() != nil {
+			return "", task.Wrap(task.DataDir, err, "the patch cannot be written")
+		}
 		return "", task.Wrap(task.Invalid, err, "the patch cannot be applied")
 	}
 	commit, err := r.commit(ctx, index, on)
@@ -269,7 +281,7 @@ func (r *Repository) compare(ctx context.Context, index, tests string) error {
 	}
 	for _, change := range changes {
 		if slices.ContainsFunc(differs, func(c Change) bool { return c.Name == change.Name }) {
-			return task.Errorf(task.Internal, "the tests in %q could not be put over the work", change.Name)
+			return task.Errorf(task.Invalid, "the tests in %q could not be put over the work", change.Name)
 		}
 	}
 	return nil
@@ -399,13 +411,24 @@ func (r *Repository) Commit(ctx context.Context, branch string) (string, error) 
 	return strings.TrimSpace(listed), err
 }
 
-// File is a file of a commit; NotFound if there is none.
+// File is a file of a commit; NotFound if there is none, or a folder or submodule is there, and
+// TooLarge if it is longer than MaxPatch.
 func (r *Repository) File(ctx context.Context, commit, name string) ([]byte, error) {
-	out := &limited{most: MaxPatch}
-	if _, err := r.run(ctx, git.Command{Output: out, Args: []string{"cat-file", "blob", commit + ":" + path.Clean(name)}}); err != nil {
-		return nil, task.Wrap(task.NotFound, err, "there is no file "+name)
+	// It lists nothing if there is no such file, and fails if that cannot be known.
+	listed, err := r.run(ctx, git.Command{Args: []string{"ls-tree", "-z", "--full-tree", "--end-of-options", commit, "--", path.Clean(name)}})
+	if err != nil {
+		return nil, err
 	}
-	return []byte(out.String()), nil
+	about := strings.Fields(strings.SplitN(listed, "\t", 2)[0])
+	if len(about) != 3 || about[1] != "blob" { // a mode, a kind and a hash
+		return nil, task.Errorf(task.NotFound, "there is no file %s", name)
+	}
+	out := &limited{most: MaxPatch}
+	_, err = r.run(ctx, git.Command{Output: out, Args: []string{"cat-file", "blob", about[2]}})
+	if out.over {
+		return nil, task.Errorf(task.TooLarge, "the file %s has more than %d bytes", name, MaxPatch)
+	}
+	return []byte(out.String()), err
 }
 
 // index makes an index with the files of a commit.

@@ -1,12 +1,16 @@
 package source_test
 
 import (
+	"archive/tar"
+	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/eval/source"
 	"github.com/toryo-dev/toryo/internal/task"
@@ -235,5 +239,91 @@ func TestOtherEncodings(t *testing.T) {
 	}
 	if changes, err := from.Changes(t.Context(), made, from.Base); err != nil || len(changes) > 0 {
 		t.Errorf("the files differ: %+v, %v", changes, err)
+	}
+}
+
+// Whether a file is there is one thing, and that nobody can tell is another: a repository that
+// cannot be read must not look like one without the file.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	made := strip(t, p)
+	if content, err := made.File(t.Context(), p.base, "./sum.txt"); err != nil || string(content) != "one\n" {
+		t.Errorf("a file: %q, %v", content, err)
+	}
+	for _, name := range []string{"none.txt", "tests", "sum.txt/below", "*.txt"} {
+		if _, err := made.File(t.Context(), p.base, name); task.CodeOf(err) != task.NotFound {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(made.Dir, "objects", "pack")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := made.File(t.Context(), p.base, "sum.txt"); err == nil || task.CodeOf(err) == task.NotFound {
+		t.Errorf("a repository without its objects: %v", err)
+	}
+}
+
+// An archive becomes one commit, the same each time, of what git can have. Git's own files are
+// left out, and nothing of it is written anywhere else.
+func TestArchives(t *testing.T) {
+	t.Parallel()
+	archive := func(headers ...*tar.Header) *bytes.Buffer {
+		var out bytes.Buffer
+		to := tar.NewWriter(&out)
+		for _, header := range headers {
+			content := []byte("content of " + header.Name)
+			if header.Typeflag == tar.TypeReg {
+				header.Size = int64(len(content))
+			}
+			if err := to.WriteHeader(header); err != nil {
+				t.Fatal(err)
+			}
+			if header.Typeflag == tar.TypeReg {
+				if _, err := to.Write(content); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := to.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return &out
+	}
+	files := func() *bytes.Buffer {
+		return archive(&tar.Header{Name: "./", Typeflag: tar.TypeDir, Mode: 0o755},
+			&tar.Header{Name: "./run.sh", Typeflag: tar.TypeReg, Mode: 0o755, ModTime: time.Now()}, &tar.Header{Name: "./a \"b\"\nü", Typeflag: tar.TypeReg, Mode: 0o600},
+			&tar.Header{Name: "./hard", Typeflag: tar.TypeLink, Linkname: "./run.sh"}, &tar.Header{Name: "./link", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"},
+			&tar.Header{Name: "../../up", Typeflag: tar.TypeReg}, &tar.Header{Name: "./pipe", Typeflag: tar.TypeFifo},
+			&tar.Header{Name: "./.git/config", Typeflag: tar.TypeReg}, &tar.Header{Name: "./sub/.GIT/hooks/x", Typeflag: tar.TypeReg})
+	}
+	one, err := source.FromArchive(t.Context(), files(), filepath.Join(t.TempDir(), "one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := source.FromArchive(t.Context(), files(), filepath.Join(t.TempDir(), "other"))
+	if err != nil || other.Base != one.Base {
+		t.Errorf("the same files: %v, %s and %s", err, one.Base, other.Base)
+	}
+	names, err := one.Files(t.Context(), one.Base)
+	if want := []string{"a \"b\"\nü", "hard", "link", "run.sh", "up"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("the files are %q, %v", names, err)
+	}
+	stripped, err := source.Strip(t.Context(), one.Dir, one.Base, filepath.Join(t.TempDir(), "stripped"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	later, err := stripped.Import(t.Context(), archive(&tar.Header{Name: "run.sh", Typeflag: tar.TypeReg, Mode: 0o644}), one.Base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changes, err := stripped.Changes(t.Context(), one.Base, later); err != nil || len(changes) != 5 {
+		t.Errorf("what changed: %v, %v", changes, err)
+	}
+	if empty, err := source.FromArchive(t.Context(), archive(), filepath.Join(t.TempDir(), "empty")); err != nil || empty.Base == "" {
+		t.Errorf("no files: %v", err)
+	}
+	if _, err := source.FromArchive(t.Context(), strings.NewReader("no archive"), filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("no archive was taken for one")
 	}
 }

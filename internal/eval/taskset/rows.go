@@ -27,7 +27,8 @@ type Options struct {
 	SHA256 string
 }
 
-// Load reads a set: a file with rows (.jsonl or .json), or a folder with one such file.
+// Load reads a set: a file with rows (.jsonl or .json), or a folder with one such file, or with task
+// folders.
 func Load(path string, options Options) (Set, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -67,14 +68,19 @@ func (s Set) Check() error {
 	return nil
 }
 
-// loadFolder reads a folder with a file of rows.
+// loadFolder reads a folder with a file of rows, or with task folders.
 func loadFolder(path string, options Options) (Set, error) {
-	// Task folders of Harbor and Terminal-Bench need a container whose user is root and that
-	// reaches the network, which no sandbox here has.
-	for _, pattern := range []string{"task.toml", "*/task.toml", "task.yaml", "*/task.yaml"} {
+	folders, err := taskFolders(path)
+	if err != nil {
+		return Set{}, err
+	}
+	if len(folders) > 0 {
+		return loadTaskFolders(path, folders)
+	}
+	for _, pattern := range []string{"task.yaml", "*/task.yaml"} {
 		if found, err := filepath.Glob(filepath.Join(path, pattern)); err == nil && len(found) > 0 {
-			return Set{}, task.Errorf(task.Unsupported, "%s has task folders of Harbor or Terminal-Bench, which are not supported", path).
-				WithHint("use SWE-bench rows, or --from-history")
+			return Set{}, task.Errorf(task.Unsupported, "%s has task folders of the first Terminal-Bench, which are not supported", path).
+				WithHint("convert them to folders with a task.toml, as Harbor can")
 		}
 	}
 	entries, err := os.ReadDir(path)
@@ -193,18 +199,17 @@ func (p places) lines(input io.Reader) ([]Task, error) {
 
 // row is a row as SWE-bench has it. Fields that are not named here do not matter.
 type row struct {
-	ID          string          `json:"instance_id"`
-	Repo        string          `json:"repo"`
-	RepoPath    string          `json:"repo_path"`
-	Base        string          `json:"base_commit"`
-	Patch       string          `json:"patch"`
-	TestPatch   string          `json:"test_patch"`
-	Statement   string          `json:"problem_statement"`
-	FailToPass  names           `json:"FAIL_TO_PASS"`
-	PassToPass  names           `json:"PASS_TO_PASS"`
-	TestCommand string          `json:"test_cmd"`
-	Environment json.RawMessage `json:"environment"`
-	AfterWork   bool            `json:"after_work"`
+	ID          string `json:"instance_id"`
+	Repo        string `json:"repo"`
+	RepoPath    string `json:"repo_path"`
+	Base        string `json:"base_commit"`
+	Patch       string `json:"patch"`
+	TestPatch   string `json:"test_patch"`
+	Statement   string `json:"problem_statement"`
+	FailToPass  names  `json:"FAIL_TO_PASS"`
+	PassToPass  names  `json:"PASS_TO_PASS"`
+	TestCommand string `json:"test_cmd"`
+	AfterWork   bool   `json:"after_work"`
 }
 
 // names is a list of tests, or, as in the public set, a text that is one as JSON.
@@ -234,21 +239,12 @@ func (p places) row(data []byte, number int) (Task, error) {
 		return Task{}, task.Wrap(task.Invalid, err, fmt.Sprintf("row %d of the set cannot be read", number))
 	}
 	made := Task{ID: r.ID, Repo: r.Repo, Base: r.Base, Patch: r.Patch, TestPatch: r.TestPatch, Statement: r.Statement,
-		FailToPass: r.FailToPass, PassToPass: r.PassToPass, TestCommand: r.TestCommand, Environment: compact(r.Environment), AfterWork: r.AfterWork}
+		FailToPass: r.FailToPass, PassToPass: r.PassToPass, TestCommand: r.TestCommand, AfterWork: r.AfterWork}
 	if err := made.check(); err != nil {
 		return Task{}, err
 	}
 	made.Repository, made.Missing = p.find(r)
 	return made, nil
-}
-
-// compact is JSON without spaces, so that those do not matter to what identifies a task.
-func compact(data json.RawMessage) json.RawMessage {
-	var out bytes.Buffer
-	if len(data) == 0 || json.Compact(&out, data) != nil {
-		return nil
-	}
-	return out.Bytes()
 }
 
 // find is the repository of a row on this machine, or why there is none. A set names folders

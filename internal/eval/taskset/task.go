@@ -27,14 +27,14 @@ type Task struct {
 	PassToPass []string `json:"pass_to_pass,omitempty"`
 	// TestCommand runs the tests; empty means the one that is detected.
 	TestCommand string `json:"test_cmd,omitempty"`
-	// Environment is what the set says of the environment. It is part of what identifies
-	// the task.
-	Environment json.RawMessage `json:"environment,omitempty"`
+	// Container is how the task is run and scored that a task folder has; nil for rows.
+	Container *Container `json:"container,omitempty"`
 
 	// AfterWork says that whoever wrote the statement knew the change.
 	AfterWork bool `json:"after_work,omitempty"`
 
-	// Repository is the repository on this machine, and Missing says why there is none.
+	// Repository is the repository on this machine, and Missing says why the task cannot be
+	// tried.
 	Repository string `json:"-"`
 	Missing    string `json:"-"`
 }
@@ -82,6 +82,8 @@ func (t Task) check() error {
 		return task.Errorf(task.Invalid, "the task %s has no problem statement", t.ID)
 	case len(t.Statement) > maxStatement:
 		return task.Errorf(task.TooLarge, "the problem statement of %s has %d bytes; %d are the limit", t.ID, len(t.Statement), maxStatement)
+	case t.Container != nil: // the rest is made from the folder
+		return nil
 	case !commitForm.MatchString(t.Base):
 		return task.Errorf(task.Invalid, "the base_commit of %s is %q, which is no full hash of a commit", t.ID, clip(t.Base))
 	case strings.TrimSpace(t.Patch) == "" || strings.TrimSpace(t.TestPatch) == "":

@@ -3,11 +3,9 @@ package board
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/forge"
-	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
@@ -218,19 +216,13 @@ func (b *Board) merge(ctx context.Context, pull store.BoardItem, head, author st
 	return b.setReference(ctx, pull.Repository, "refs/heads/"+pull.Base, commit, base)
 }
 
-var closingWords = lazyregexp.New(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d+)\b`)
-
 func (f *Forge) closeLinked(ctx context.Context, pull store.BoardItem) error {
 	repository, err := f.board.store.BoardRepository(ctx, pull.Repository)
 	if err != nil || repository.DefaultBranch != pull.Base {
 		return storeError("find the repository", err)
 	}
 	closed := store.BoardClosed
-	for _, found := range closingWords.FindAllStringSubmatch(pull.Title+"\n"+pull.Body, -1) {
-		number, err := strconv.ParseInt(found[1], 10, 64)
-		if err != nil {
-			continue // no item has such a number
-		}
+	for _, number := range forge.Closes(pull.Title + "\n" + pull.Body) {
 		issue, err := f.board.store.BoardItem(ctx, pull.Repository, number)
 		if task.CodeOf(err) == task.NotFound || err == nil && issue.Kind != task.Issue {
 			continue

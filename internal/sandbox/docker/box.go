@@ -79,13 +79,7 @@ func (b *box) diskWatch() disk.Watch {
 }
 
 // written is what the container wrote besides the workspace.
-func (b *box) written(ctx context.Context) int64 {
-	found, err := b.engine.api.ContainerInspect(ctx, b.info.ID, client.ContainerInspectOptions{Size: true})
-	if err != nil || found.Container.SizeRw == nil {
-		return 0 // the workspace is still measured
-	}
-	return *found.Container.SizeRw
-}
+func (b *box) written(ctx context.Context) int64 { return b.engine.size(ctx, b.info.ID) }
 
 // SetNetwork changes the policy.
 func (b *box) SetNetwork(_ context.Context, policy sandbox.Policy) error {

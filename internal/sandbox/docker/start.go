@@ -126,6 +126,10 @@ func (e *Engine) create(ctx context.Context, spec sandbox.Spec, image client.Ima
 	if err != nil {
 		return "", err
 	}
+	mounts := []mount.Mount{{Type: mount.TypeBind, Source: spec.Workspace, Target: sandbox.WorkspacePath}, {Type: mount.TypeVolume, Source: volume, Target: guestFolder, ReadOnly: true}}
+	if spec.Also != "" {
+		mounts = append(mounts, mount.Mount{Type: mount.TypeBind, Source: spec.Workspace, Target: spec.Also})
+	}
 	memory := spec.Limits.Memory + sandbox.SpareMemory
 	threads := int64(2*spec.Limits.Processes + spareThreads)
 	// A request that is cut off makes a container of which nobody knows the name. When
@@ -142,8 +146,7 @@ func (e *Engine) create(ctx context.Context, spec sandbox.Spec, image client.Ima
 		HostConfig: &container.HostConfig{
 			ShmSize: spec.Limits.Memory / shmShare, NetworkMode: "none", CapDrop: []string{"ALL"}, SecurityOpt: []string{"no-new-privileges"}, IpcMode: "private",
 			LogConfig: container.LogConfig{Type: "none"}, // what the guest prints is its session with us
-			Mounts: []mount.Mount{{Type: mount.TypeBind, Source: spec.Workspace, Target: sandbox.WorkspacePath},
-				{Type: mount.TypeVolume, Source: volume, Target: guestFolder, ReadOnly: true}},
+			Mounts:    mounts,
 			Resources: container.Resources{Memory: memory, MemorySwap: memory,
 				NanoCPUs: int64(spec.Limits.CPUs * 1e9), PidsLimit: &threads},
 		},

@@ -1,0 +1,365 @@
+package harbor
+
+import (
+	"archive/tar"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/eval/source"
+	"github.com/toryo-dev/toryo/internal/eval/taskset"
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
+)
+
+// Runner runs task folders.
+type Runner struct {
+	Engine sandbox.Containers
+	Owner  string // of the containers
+	// Network lets images be built, and tasks that ask for it be tested, with the network of
+	// the engine.
+	Network bool
+	Limits  sandbox.Limits
+	// TestTimeout and WorkTimeout are the most that tests and solutions may take, whatever
+	// their tasks say.
+	TestTimeout time.Duration
+	WorkTimeout time.Duration
+}
+
+// imageName is the name of images that are built. The tag is the hash of the files, so that the
+// same files are built once.
+const imageName = "toryo-eval"
+
+// Where things are in a container. The script and the files of the work are gone before the tests
+// begin.
+const (
+	testsPath    = "/tests"
+	solutionPath = "/solution"
+	logsPath     = "/logs"
+	rewardPath   = logsPath + "/verifier"
+	startPath    = "/toryo-start.sh"
+	stagePath    = "/toryo-work"
+)
+
+// Prepare makes a task ready: its image is there, and the files in the image's working directory
+// are a repository in a new folder.
+func (r Runner) Prepare(ctx context.Context, t taskset.Task, dir string) (taskset.Task, error) {
+	c := *t.Container
+	if err := r.fits(c); err != nil {
+		return t, err
+	}
+	image, err := r.image(ctx, c)
+	if err != nil {
+		return t, err
+	}
+	c.Image = image.Digest
+	if c.Workdir == "" {
+		c.Workdir = path.Clean("/" + image.Folder)
+	}
+	if !isUsable(c.Workdir) {
+		return t, task.Errorf(task.Unsupported, "the working directory of its image is %s, which holds other things than files of the work", c.Workdir)
+	}
+	var made *source.Repository
+	_, err = r.Engine.Once(ctx, sandbox.Once{Owner: r.Owner, Image: c.Image, Folder: "/", Limits: r.limits(c), Read: func(ctx context.Context, files sandbox.Files) error {
+		archive, err := files.Archive(ctx, c.Workdir+"/.")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = archive.Close() }() // it was only read
+		made, err = source.FromArchive(ctx, archive, dir)
+		return err
+	}})
+	if err != nil {
+		return t, task.Wrap(task.CodeOf(err), err, "the files of the working directory "+c.Workdir+" cannot be taken over")
+	}
+	t.Container, t.Repository, t.Base = &c, made.Dir, made.Base
+	t.Statement = strings.TrimRight(t.Statement, "\n") + "\n\n" + fmt.Sprintf(place, c.Workdir)
+	return t, nil
+}
+
+// place tells the model what counts.
+const place = "The repository has the files of the folder %s of the machine on which the result is tested. " +
+	"Only files in that folder count: what is changed, installed or started elsewhere is not there when the result is tested.\n"
+
+// fits refuses a task that needs more than the configuration gives.
+func (r Runner) fits(c taskset.Container) error {
+	limits := r.Limits.OrDefaults()
+	for _, one := range []struct {
+		what, key    string
+		needs, gives int64
+	}{{"memory", "sandbox.memory", c.Memory, limits.Memory}, {"disk", "sandbox.disk", c.Disk, limits.Disk}} {
+		if one.needs > one.gives {
+			return task.Errorf(task.Unsupported, "it needs %d MB of %s, and %s is %d MB", one.needs>>20, one.what, one.key, one.gives>>20).WithHint("raise %s", one.key)
+		}
+	}
+	return nil
+}
+
+// limits are those of the configuration, or what the task needs if that is less.
+func (r Runner) limits(c taskset.Container) sandbox.Limits {
+	limits := r.Limits.OrDefaults()
+	if c.CPUs > 0 {
+		limits.CPUs = min(limits.CPUs, c.CPUs)
+	}
+	if c.Memory > 0 {
+		limits.Memory = c.Memory
+	}
+	if c.Disk > 0 {
+		limits.Disk = c.Disk
+	}
+	return limits
+}
+
+// image is the image of a task: the one that is named if it is there, else one that is built.
+func (r Runner) image(ctx context.Context, c taskset.Container) (sandbox.Image, error) {
+	if c.Image != "" {
+		found, err := r.Engine.Image(ctx, c.Image)
+		if err == nil || task.CodeOf(err) != task.NotFound {
+			return found, err
+		}
+		if !c.Dockerfile {
+			return found, task.Errorf(task.NotFound, "the image %s is not there", c.Image).WithHint("get it with: docker pull %s", c.Image)
+		}
+	}
+	if err := r.mayBuild(c); err != nil {
+		return sandbox.Image{}, err
+	}
+	hash, err := taskset.HashOf(c.Folder, taskset.FolderEnvironment)
+	if err != nil {
+		return sandbox.Image{}, err
+	}
+	const tag = 32 // characters of the hash
+	name := imageName + ":" + hash[:tag]
+	_, err = r.Engine.Build(ctx, sandbox.Build{Name: name, Network: r.Network, Limits: r.Limits, Timeout: c.BuildTimeout,
+		Files: func(to *tar.Writer) error { return taskset.Archive(c.Folder, taskset.FolderEnvironment, "", to) }})
+	if err != nil {
+		if !r.Network {
+			err = task.Wrap(task.CodeOf(err), err, "its image is built without network, which --allow-network would give")
+		}
+		return sandbox.Image{}, err
+	}
+	return r.Engine.Image(ctx, name)
+}
+
+var (
+	// continued is the end of a line that goes on in the next one.
+	continued = lazyregexp.New("[\\\\`][ \\t\\r]*\\n")
+	// fetching is ADD, which fetches what has an address, and remote what an address needs.
+	fetching = lazyregexp.New(`(?im)^\s*(?:ONBUILD\s+)?ADD\s`)
+	remote   = lazyregexp.New(`//|git@|\$`)
+)
+
+// mayBuild refuses a Dockerfile that may have the engine itself fetch something, if there is to
+// be no network: the network of a build is that of its commands only.
+func (r Runner) mayBuild(c taskset.Container) error {
+	if r.Network {
+		return nil
+	}
+	text, err := taskset.DockerfileOf(c.Folder)
+	if err != nil {
+		return err
+	}
+	if text = continued.ReplaceAllString(text, ""); fetching.MatchString(text) && remote.MatchString(text) {
+		return task.Errorf(task.Unsupported, "its Dockerfile has an ADD, which may fetch from the network; that needs --allow-network")
+	}
+	return nil
+}
+
+// isUsable reports whether a folder can be the place of the work: over others the workspace cannot
+// be put, or tests and rewards would be files of the work.
+func isUsable(folder string) bool {
+	if slices.Contains([]string{"/", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/usr/local/bin", "/var", "/home", "/tmp", "/run", sandbox.HomePath, "/opt"}, folder) {
+		return false
+	}
+	for _, other := range []string{testsPath, solutionPath, logsPath, stagePath, startPath, "/.toryo", "/proc", "/sys", "/dev", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/boot"} {
+		if folder == other || strings.HasPrefix(folder, other+"/") {
+			return false
+		}
+	}
+	return path.IsAbs(folder) && path.Clean(folder) == folder
+}
+
+// Solve runs the solution of a task and makes a commit of what it leaves in the working directory.
+func (r Runner) Solve(ctx context.Context, t taskset.Task, from *source.Repository) (commit string, err error) {
+	c := *t.Container
+	script := "cd " + sandbox.Quote(c.Workdir) + " && chmod +x " + solutionPath + "/" + taskset.SolutionScript + " && exec " + solutionPath + "/" + taskset.SolutionScript + "\n"
+	ended, err := r.Engine.Once(ctx, sandbox.Once{
+		Owner: r.Owner, Image: c.Image, Folder: c.Workdir, Program: []string{"/bin/sh", startPath}, Env: both(c.Env, c.SolutionEnv),
+		Network: r.Network && c.Network, Limits: r.limits(c), Timeout: min(c.WorkTimeout, r.WorkTimeout),
+		Files: func(to *tar.Writer) error {
+			if err := startWith(to, script); err != nil {
+				return err
+			}
+			return folderTo(to, c.Folder, taskset.FolderSolution, solutionPath)
+		},
+		Read: func(ctx context.Context, files sandbox.Files) error {
+			archive, err := files.Archive(ctx, c.Workdir+"/.")
+			if err != nil {
+				return err
+			}
+			defer func() { _ = archive.Close() }() // it was only read
+			commit, err = from.Import(ctx, archive, from.Base)
+			return err
+		},
+	})
+	if err != nil {
+		return "", err
+	}
+	if ended.Exceeded != sandbox.NoLimit {
+		return "", task.Errorf(task.Invalid, "the solution exceeded the limit of %s: %s", ended.Exceeded, lastOf(ended.Output))
+	}
+	return commit, nil
+}
+
+// Result is what the tests of a task have said.
+type Result struct {
+	Reward  float64
+	Problem string // why there is no reward; empty if there is
+	Output  string // the end of what the tests printed
+	Seconds float64
+}
+
+// Score applies a commit to a fresh container of the image and runs the tests in it. An error is
+// about the machine.
+func (r Runner) Score(ctx context.Context, t taskset.Task, from *source.Repository, commit string) (result Result, err error) {
+	c := *t.Container
+	changes, err := from.Changes(ctx, from.Base, commit)
+	if err != nil {
+		return Result{}, err
+	}
+	var read rewards
+	ended, err := r.Engine.Once(ctx, sandbox.Once{
+		Owner: r.Owner, Image: c.Image, Folder: c.Workdir, Program: []string{"/bin/sh", startPath}, Env: both(c.Env, c.TestEnv),
+		Network: r.Network && c.Network, Limits: r.limits(c), Timeout: min(c.TestTimeout, r.TestTimeout),
+		Files: func(to *tar.Writer) error {
+			if err := startWith(to, scoring(c.Workdir, changes)); err != nil {
+				return err
+			}
+			if err := stage(ctx, to, from, commit, changes); err != nil {
+				return err
+			}
+			return folderTo(to, c.Folder, taskset.FolderTests, testsPath)
+		},
+		Read: func(ctx context.Context, files sandbox.Files) (err error) {
+			read, err = readRewards(ctx, files)
+			return err
+		},
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	result = Result{Output: string(ended.Output), Seconds: ended.Duration.Seconds()}
+	if ended.Exceeded != sandbox.NoLimit {
+		result.Problem = fmt.Sprintf("the tests exceeded the limit of %s", ended.Exceeded)
+		return result, nil
+	}
+	result.Reward, result.Problem = read.reward()
+	return result, nil
+}
+
+// scoring is the script that puts the work in its place and then becomes the tests, which are the
+// first process of the container: no other can kill it, and all others end with it. Whatever
+// lies where the reward is read from goes before they begin.
+func scoring(workdir string, changes []source.Change) string {
+	var script strings.Builder
+	fmt.Fprintf(&script, "set -e\ncd %s\n", sandbox.Quote(workdir))
+	for _, change := range changes {
+		fmt.Fprintf(&script, "rm -rf -- %s\n", sandbox.Quote(change.Name))
+	}
+	for i, change := range changes {
+		if isGone(change) {
+			continue
+		}
+		if folder := path.Dir(change.Name); folder != "." {
+			fmt.Fprintf(&script, "mkdir -p -- %s\n", sandbox.Quote(folder))
+		}
+		fmt.Fprintf(&script, "mv -- %s/%d %s\n", stagePath, i, sandbox.Quote(change.Name))
+	}
+	fmt.Fprintf(&script, "rm -rf %s %s %s\nmkdir -p %s %s/agent %s/artifacts\nchmod +x %s/%s\nexec %s/%s\n",
+		stagePath, startPath, rewardPath, rewardPath, logsPath, logsPath, testsPath, taskset.TestScript, testsPath, taskset.TestScript)
+	return script.String()
+}
+
+func isGone(change source.Change) bool { return strings.Trim(change.Mode, "0") == "" }
+
+// The modes of git that matter here.
+const (
+	modeProgram   = "100755"
+	modeLink      = "120000"
+	modeSubmodule = "160000"
+)
+
+// stage writes the files of the work, each under its number.
+func stage(ctx context.Context, to *tar.Writer, from *source.Repository, commit string, changes []source.Change) error {
+	if err := to.WriteHeader(&tar.Header{Name: strings.TrimPrefix(stagePath, "/") + "/", Typeflag: tar.TypeDir, Mode: 0o755}); err != nil {
+		return err
+	}
+	for i, change := range changes {
+		if isGone(change) {
+			continue
+		}
+		if change.Mode == modeSubmodule {
+			return task.Errorf(task.Invalid, "the work has a submodule %q, which is not supported", change.Name)
+		}
+		content, err := from.File(ctx, commit, change.Name)
+		if err != nil {
+			return err
+		}
+		header := &tar.Header{Name: fmt.Sprintf("%s/%d", strings.TrimPrefix(stagePath, "/"), i), Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(content))}
+		switch change.Mode {
+		case modeProgram:
+			header.Mode = 0o755
+		case modeLink:
+			header.Typeflag, header.Linkname, header.Size, content = tar.TypeSymlink, string(content), 0, nil
+		}
+		if err := to.WriteHeader(header); err != nil {
+			return err
+		}
+		if _, err := to.Write(content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startWith writes the script that a container starts with.
+func startWith(to *tar.Writer, script string) error {
+	if err := to.WriteHeader(&tar.Header{Name: strings.TrimPrefix(startPath, "/"), Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(script))}); err != nil {
+		return err
+	}
+	_, err := io.WriteString(to, script)
+	return err
+}
+
+// folderTo writes a folder of a task folder to its place in the container.
+func folderTo(to *tar.Writer, taskFolder, folder, at string) error {
+	at = strings.TrimPrefix(at, "/")
+	if err := to.WriteHeader(&tar.Header{Name: at + "/", Typeflag: tar.TypeDir, Mode: 0o755}); err != nil {
+		return err
+	}
+	return taskset.Archive(filepath.Clean(taskFolder), folder, at, to)
+}
+
+func both(one, other map[string]string) map[string]string {
+	all := maps.Clone(one)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, other)
+	return all
+}
+
+// lastOf is the end of an output, for an error.
+func lastOf(output []byte) string {
+	const most = 300
+	text := textfmt.OneLine(textfmt.Plain(string(output)))
+	return strings.ToValidUTF8(text[max(len(text)-most, 0):], "")
+}

@@ -1,0 +1,337 @@
+package docker
+
+import (
+	"archive/tar"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/api/types/build"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
+)
+
+var _ sandbox.Containers = (*Engine)(nil)
+
+const (
+	// noNetwork is the engine's name of a network that leads nowhere.
+	noNetwork = "none"
+	// keptOutput is how much is kept of what a program prints: the end of it.
+	keptOutput = 64 << 10
+	// longestBuildError is how much is told of what a build prints.
+	longestBuildError = 1000
+	// diskEvery is how often the files are measured that a program writes.
+	diskEvery = 2 * time.Second
+)
+
+// Image looks at an image.
+func (e *Engine) Image(ctx context.Context, name string) (sandbox.Image, error) {
+	found, err := e.api.ImageInspect(ctx, name)
+	if err != nil {
+		return sandbox.Image{}, failed(err, "the image "+name+" is not there")
+	}
+	image := sandbox.Image{Digest: found.ID}
+	if found.Config != nil {
+		image.Folder = found.Config.WorkingDir
+	}
+	image.Created, _ = time.Parse(time.RFC3339Nano, found.Created) // an image need not say it
+	return image, nil
+}
+
+// Build builds an image with the engine's own builder, which needs no other program.
+func (e *Engine) Build(ctx context.Context, b sandbox.Build) (string, error) {
+	if found, err := e.Image(ctx, b.Name); err == nil || task.CodeOf(err) != task.NotFound {
+		return found.Digest, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, b.Timeout, errBuildTime)
+	defer cancel()
+	files := archived(b.Files)
+	defer func() { _ = files.Close() }() // upon which the writer ends
+	limits := b.Limits.OrDefaults()
+	options := client.ImageBuildOptions{Tags: []string{b.Name}, Remove: true, ForceRemove: true, Memory: limits.Memory, MemorySwap: limits.Memory, Version: build.BuilderV1,
+		Labels: map[string]string{labelOwner: "build"}}
+	if !b.Network {
+		options.NetworkMode = noNetwork
+	}
+	built, err := e.api.ImageBuild(ctx, files, options)
+	if err != nil {
+		return "", buildFailed(ctx, err)
+	}
+	defer func() { _ = built.Body.Close() }() // it was only read
+	if err := readBuild(built.Body); err != nil {
+		return "", buildFailed(ctx, err)
+	}
+	found, err := e.Image(ctx, b.Name)
+	return found.Digest, err
+}
+
+var errBuildTime = task.Errorf(task.Invalid, "building the image took longer than it may")
+
+func buildFailed(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errBuildTime) {
+		return errBuildTime
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var refused *buildError
+	if errors.As(err, &refused) || errdefs.IsInvalidArgument(err) {
+		return task.Wrap(task.Invalid, err, "the image cannot be built")
+	}
+	return failed(err, "the image cannot be built")
+}
+
+// buildError is what the builder said before it gave up.
+type buildError struct{ said string }
+
+func (b *buildError) Error() string { return b.said }
+
+// readBuild reads what the builder says to its end.
+func readBuild(from io.Reader) error {
+	decoder := json.NewDecoder(from)
+	var said tail
+	for {
+		var message struct {
+			Stream string `json:"stream"`
+			Error  string `json:"error"`
+		}
+		err := decoder.Decode(&message)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if message.Error != "" {
+			last := textfmt.OneLine(textfmt.Plain(string(said.end(longestBuildError))))
+			return &buildError{textfmt.Shorten(textfmt.OneLine(message.Error), longestBuildError) + ": " + last}
+		}
+		_, _ = said.Write([]byte(message.Stream)) // never fails
+	}
+}
+
+// archived is what a function writes, as it is read.
+func archived(write func(*tar.Writer) error) io.ReadCloser {
+	reader, writer := io.Pipe()
+	go func() { // ends when the reader is closed, or all is written
+		archive := tar.NewWriter(writer)
+		err := write(archive)
+		if err == nil {
+			err = archive.Close()
+		}
+		_ = writer.CloseWithError(err) // always nil
+	}()
+	return reader
+}
+
+// Once runs a program in a container of its own.
+func (e *Engine) Once(ctx context.Context, once sandbox.Once) (ended sandbox.Ended, err error) {
+	id, err := e.createOnce(ctx, once)
+	if err != nil {
+		return sandbox.Ended{}, err
+	}
+	e.mine.Store(id, true)
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		err = errors.Join(err, e.remove(ctx, id))
+		e.mine.Delete(id)
+	}()
+	if once.Files != nil {
+		files := archived(once.Files)
+		defer func() { _ = files.Close() }() // upon which the writer ends
+		if _, err := e.api.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: "/", Content: files}); err != nil {
+			return sandbox.Ended{}, failed(err, "the files cannot be copied into the container")
+		}
+	}
+	if len(once.Program) > 0 {
+		if ended, err = e.runOnce(ctx, id, once); err != nil {
+			return sandbox.Ended{}, err
+		}
+	}
+	if once.Read != nil {
+		err = once.Read(ctx, containerFiles{e, id})
+	}
+	return ended, err
+}
+
+func (e *Engine) createOnce(ctx context.Context, once sandbox.Once) (string, error) {
+	limits := once.Limits.OrDefaults()
+	threads := int64(2*limits.Processes + spareThreads)
+	network := container.NetworkMode("default")
+	if !once.Network {
+		network = noNetwork
+	}
+	var env []string
+	for _, name := range slices.Sorted(maps.Keys(once.Env)) {
+		env = append(env, name+"="+once.Env[name])
+	}
+	program := once.Program
+	if len(program) == 0 {
+		program = []string{"none"} // which is never started
+	}
+	over := time.Now().Add(once.Timeout + beginTimeout + stopTimeout)
+	// As for sandboxes: a request that is cut off makes a container of which nobody knows the name.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginTimeout)
+	defer cancel()
+	made, err := e.api.ContainerCreate(ctx, client.ContainerCreateOptions{
+		Config: &container.Config{
+			Image: once.Image, User: "0:0", Entrypoint: program, Cmd: []string{}, Env: env, WorkingDir: once.Folder, Hostname: "task", NetworkDisabled: !once.Network,
+			AttachStdout: true, AttachStderr: true, Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+			Labels: map[string]string{labelOwner: once.Owner, labelTask: sandbox.ScoreTask, labelGeneration: strconv.FormatInt(over.Unix(), 10)},
+		},
+		HostConfig: &container.HostConfig{
+			ShmSize: limits.Memory / shmShare, NetworkMode: network, CapDrop: []string{"NET_RAW", "MKNOD"}, SecurityOpt: []string{"no-new-privileges"}, IpcMode: "private",
+			LogConfig: container.LogConfig{Type: "none"},
+			Resources: container.Resources{Memory: limits.Memory, MemorySwap: limits.Memory, NanoCPUs: int64(limits.CPUs * 1e9), PidsLimit: &threads},
+		},
+	})
+	if err != nil {
+		return "", failed(err, "the container cannot be made")
+	}
+	return made.ID, nil
+}
+
+// runOnce runs the program of a container, which is its first process: when that ends, the
+// kernel ends all others.
+func (e *Engine) runOnce(ctx context.Context, id string, once sandbox.Once) (sandbox.Ended, error) {
+	attached, err := e.api.ContainerAttach(ctx, id, client.ContainerAttachOptions{Stream: true, Stdout: true, Stderr: true})
+	if err != nil {
+		return sandbox.Ended{}, failed(err, "the container cannot be attached to")
+	}
+	var said tail
+	printed := make(chan struct{})
+	go func() { // ends with the connection
+		defer close(printed)
+		_, _ = stdcopy.StdCopy(&said, &said, attached.Reader) // how it ended, the engine says
+	}()
+	defer attached.Close()
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	wait := e.api.ContainerWait(waiting, id, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
+	began := time.Now()
+	if _, err := e.api.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
+		return sandbox.Ended{}, failed(err, "the container cannot be started")
+	}
+	ended, err := e.await(ctx, id, once, wait)
+	if err != nil {
+		return sandbox.Ended{}, err
+	}
+	select { // what is still on its way
+	case <-printed:
+	case <-time.After(measureTimeout):
+		attached.Close()
+		<-printed
+	}
+	ended.Output, ended.Duration = said.end(keptOutput), time.Since(began)
+	return ended, nil
+}
+
+// await waits until the program has ended, or kills it for a limit.
+func (e *Engine) await(ctx context.Context, id string, once sandbox.Once, wait client.ContainerWaitResult) (ended sandbox.Ended, err error) {
+	limit := time.NewTimer(once.Timeout)
+	defer limit.Stop()
+	measure := time.NewTicker(diskEvery)
+	defer measure.Stop()
+	most := once.Limits.OrDefaults().Disk
+	kill := func(why sandbox.Limit) error {
+		if ended.Exceeded != sandbox.NoLimit {
+			return nil
+		}
+		ended.Exceeded = why
+		if _, err := e.api.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: "KILL"}); err != nil && !errdefs.IsConflict(err) && !errdefs.IsNotFound(err) {
+			return failed(err, "the container cannot be ended")
+		}
+		return nil
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ended, context.Cause(ctx)
+		case <-limit.C:
+			err = kill(sandbox.TimeLimit)
+		case <-measure.C:
+			if e.size(ctx, id) > most {
+				err = kill(sandbox.DiskLimit)
+			}
+		case err := <-wait.Error:
+			return ended, failed(err, "the container cannot be waited for")
+		case result := <-wait.Result:
+			ended.ExitCode = int(result.StatusCode)
+			if result.Error != nil {
+				return ended, task.Errorf(task.Unavailable, "the container did not end well: %s", result.Error.Message)
+			}
+			err := e.exceeded(ctx, id, &ended)
+			return ended, err
+		}
+		if err != nil {
+			return ended, err
+		}
+	}
+}
+
+// exceeded finds out whether the kernel has ended the program for its memory.
+func (e *Engine) exceeded(ctx context.Context, id string, ended *sandbox.Ended) error {
+	found, err := e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	if err != nil {
+		return failed(err, "the container cannot be looked at")
+	}
+	if state := found.Container.State; ended.Exceeded == sandbox.NoLimit && state != nil && state.OOMKilled {
+		ended.Exceeded = sandbox.MemoryLimit
+	}
+	return nil
+}
+
+// size is what a container has written, or 0 if that cannot be said now.
+func (e *Engine) size(ctx context.Context, id string) int64 {
+	found, err := e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{Size: true})
+	if err != nil || found.Container.SizeRw == nil {
+		return 0
+	}
+	return *found.Container.SizeRw
+}
+
+// containerFiles are the files of a container.
+type containerFiles struct {
+	engine *Engine
+	id     string
+}
+
+// Archive implements [sandbox.Files].
+func (c containerFiles) Archive(ctx context.Context, path string) (io.ReadCloser, error) {
+	found, err := c.engine.api.CopyFromContainer(ctx, c.id, client.CopyFromContainerOptions{SourcePath: path})
+	if err != nil {
+		return nil, failed(err, fmt.Sprintf("%s of the container cannot be read", path))
+	}
+	return found.Content, nil
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ kept []byte }
+
+func (t *tail) Write(data []byte) (int, error) {
+	t.kept = append(t.kept, data...)
+	if len(t.kept) > 2*keptOutput {
+		t.kept = append(t.kept[:0], t.kept[len(t.kept)-keptOutput:]...)
+	}
+	return len(data), nil
+}
+
+// end is the end of it, so many bytes at most, as valid text.
+func (t *tail) end(most int) []byte {
+	kept := t.kept[max(len(t.kept)-most, 0):]
+	return []byte(strings.ToValidUTF8(string(kept), "\uFFFD"))
+}
