@@ -52,7 +52,10 @@ func readImage(ctx context.Context, data []byte) (header, error) {
 	default:
 		err = decode(ctx, data)
 	}
-	return h, err
+	if err != nil {
+		return header{}, err
+	}
+	return h, nil
 }
 
 // decode fails if an image is broken.

@@ -83,10 +83,14 @@ func (l LLM) LongPrices() (long catalog.LongPrices, are bool) {
 }
 
 // within is the model with limits that were set for another one, and no more than it takes, or than
-// is assumed of a model that is not known.
-func (l LLM) within() LLM {
+// is assumed of a model that is not known. Limits of one that is not known, at a server of others, are
+// believed of the other models there.
+func (l LLM) within(before LLM) LLM {
 	model, known := l.Find()
 	if !known {
+		if _, known := before.Find(); !known && l.BaseURL != "" && l.BaseURL == before.BaseURL && l.Provider == before.Provider {
+			return l
+		}
 		model.Answer, model.Context = defaultMaxTokens, defaultContextLength
 	}
 	l.MaxTokens = int(min(int64(l.MaxTokens), model.Answer))
@@ -127,7 +131,10 @@ func (l *loader) inferOverride(at *section, own ModelOverride) {
 }
 
 // atVendor says that no server of others is configured.
-func (l LLM) atVendor() bool { return providerKeys[l.Provider].servesModel(l.BaseURL) }
+func (l LLM) atVendor() bool {
+	known, found := providerKeys[l.Provider]
+	return l.BaseURL == "" || found && known.serves(l.BaseURL)
+}
 
 func (l *loader) inferProvider(at *section, model LLM) {
 	provider, _ := at.find("provider")

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/redact"
@@ -110,15 +111,21 @@ func (c Config) ModelFor(names ...string) LLM {
 // withOwnKey gives a model that several overrides have led away and back to the provider and the
 // address of llm what is set for these.
 func (c Config) withOwnKey(llm LLM) LLM {
-	if llm.Provider != c.LLM.Provider || llm.BaseURL != c.LLM.BaseURL || llm.APIKey != "" || llm.APIKeyFile != "" {
+	if llm.Provider != c.LLM.Provider || llm.BaseURL != c.LLM.BaseURL {
 		return llm
 	}
-	llm.APIKey, llm.APIKeyFile = c.LLM.APIKey, c.LLM.APIKeyFile
+	if llm.APIKey == "" && llm.APIKeyFile == "" {
+		llm.APIKey, llm.APIKeyFile = c.LLM.APIKey, c.LLM.APIKeyFile
+	}
 	if llm.Cloud == (Cloud{}) {
 		llm.Cloud = c.LLM.Cloud
 	}
-	if llm.Model == c.LLM.Model && llm.Prices == (Prices{}) {
-		llm.Prices = c.LLM.Prices
+	if llm.Model == c.LLM.Model {
+		llm.Deployment = cmp.Or(llm.Deployment, c.LLM.Deployment)
+		llm.API = cmp.Or(llm.API, c.LLM.API)
+		if llm.Prices == (Prices{}) {
+			llm.Prices = c.LLM.Prices
+		}
 	}
 	return llm
 }
@@ -128,6 +135,7 @@ func (c Config) withOwnKey(llm LLM) LLM {
 // another provider, and no prices to another model. Limits are carried over as far as
 // the other model takes them.
 func (o ModelOverride) over(llm LLM) LLM {
+	before := llm
 	if o.Provider != "" && o.Provider != llm.Provider {
 		llm.Provider, llm.Model, llm.BaseURL, llm.APIKey, llm.APIKeyFile = o.Provider, "", "", "", ""
 		llm.API, llm.Script, llm.Prices, llm.VendorPrices, llm.Cloud = "", "", Prices{}, false, Cloud{}
@@ -137,7 +145,7 @@ func (o ModelOverride) over(llm LLM) LLM {
 	}
 	if o.Model != "" && o.Model != llm.Model {
 		llm.Model, llm.Prices, llm.VendorPrices, llm.Deployment = o.Model, Prices{}, false, ""
-		llm = llm.within()
+		llm = llm.within(before)
 	}
 	llm.Cloud = o.Cloud.over(llm.Cloud)
 	if o.API != "" {

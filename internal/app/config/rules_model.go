@@ -75,11 +75,22 @@ func (l *loader) checkFallback(at *section) {
 		l.conflict(complain("name another model, or another provider or base_url", "the fallback is the model itself"), join(at.path, "model"), join(at.path, "provider"), at.path)
 		return
 	}
-	own := l.config.LLM.Fallback
-	if model, known := catalog.FindOwn(own.Model); known && own.Provider == "" && own.BaseURL == "" && second.BaseURL != "" && second.Provider != "azure" && !model.Open && !model.ServedBy(second.BaseURL) {
-		l.warn(complain("set its provider to "+model.Provider()+", or its base_url to say that the server of llm has it", "the fallback %s is asked at the address of llm", show(own.Model)), join(at.path, "model"))
+	own, llm := l.config.LLM.Fallback, l.config.LLM
+	if own.BaseURL == "" && second.Provider != "azure" && second.isElsewhere() && !llm.isElsewhere() {
+		hint := "set its base_url: to that of its vendor, or of llm if that server has it"
+		if model, _ := catalog.FindOwn(own.Model); model.Provider() != llm.Provider {
+			hint = "set its provider to " + model.Provider() + ", or its base_url to say that the server of llm has it"
+		}
+		l.warn(complain(hint, "the fallback %s is asked at the address of llm", show(second.Model)), join(at.path, "model"))
 	}
 	l.checkModel(at, second)
+}
+
+// isElsewhere tests whether a model that only its vendor has is asked at the address of another one,
+// such as a gateway.
+func (l LLM) isElsewhere() bool {
+	model, known := catalog.FindOwn(l.Model)
+	return known && !model.Open && l.BaseURL != "" && !model.ServedBy(l.BaseURL)
 }
 
 // checkProvider checks that there is what the provider needs besides a model.

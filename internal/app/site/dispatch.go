@@ -117,7 +117,7 @@ func newDispatch(c config.Config, f *connections) (*dispatch, error) {
 		notifier: notifier, controller: controller, watcher: watcher, intake: taking,
 		runs: broker.NewRuns(broker.RunOptions{
 			Store: f.store, Sender: f.sender, Snapshots: f.snapshots, Changes: f.changes, Notifier: notifier, Status: status, Own: own, Base: baseOf(f.mirrors), Forges: readersOf(f.forges),
-			Steering: f.steering, Comments: logs, Reviews: reviewsOf(f.forges), Gate: gate, Addresses: addressesOf(c.Git, f.forges), Receipts: f.receipts, Watch: watchPull,
+			Steering: f.steering, Comments: logs, Reviews: reviewsForImages(c, f.forges), Gate: gate, Addresses: addressesOf(c.Git, f.forges), Receipts: f.receipts, Watch: watchPull,
 			Lease: c.Leases.Duration, MaxAttempts: c.MaxAttempts, ReviewLabel: ownReviewLabel(c.Review), Now: now, Log: f.log,
 		}),
 		background: &leader.Election{Elections: f.store, Server: server, Log: f.log, Jobs: jobs(c, f, expiry, watcher, taking, watch)},

@@ -58,6 +58,14 @@ func newSnapshots(c config.Config, database store.Store, forges map[task.Forge]f
 	return trust, snapshots
 }
 
+// reviewsForImages are where the images in reviews are read if the snapshots are without reviews.
+func reviewsForImages(c config.Config, forges map[task.Forge]forge.Forge) map[task.Forge]items.ReviewSource {
+	if c.CommentDetection.ReviewComments {
+		return nil
+	}
+	return reviewsOf(forges)
+}
+
 func agesOf(c config.Polling) items.Ages {
 	return items.Ages{Shortest: c.Shortest, Longest: c.Longest, LongestAfter: c.LongestAfter, TrustFor: c.TrustFor, Grace: c.WebhookGrace}
 }

@@ -32,11 +32,10 @@ type KnownComments interface {
 }
 
 // Of returns the images in the text of a task's item, of the issues that it is for and of its
-// comments, as far as their authors may
-// steer the work on it: what others write is no request, and neither are their images. What this
-// program wrote is left out, under whatever account: a model wrote it, and it could tell the server to
-// ask for an address with what it has read in it. The last comments come first, since there is room for a few images only.
-// Nothing of it is kept.
+// comments, as far as their authors may steer the work on it: what others write is no request, and
+// neither are their images. What this program wrote is left out, under whatever account: a model wrote
+// it, and it could tell the server to ask for an address with what it has read in it. The last comments
+// come first, since there is room for a few images only. Nothing of it is kept.
 func (i Images) Of(ctx context.Context, t task.Task) ([]images.Image, error) {
 	snapshot, err := i.Snapshots.Get(ctx, t.Key, items.ParticipantsAge)
 	if err != nil {
@@ -63,8 +62,8 @@ func (i Images) Of(ctx context.Context, t task.Task) ([]images.Image, error) {
 		asked = append(asked, issuesOf(ctx, i.Snapshots, snapshot.Item)...)
 	}
 	reviews, err := i.reviews(ctx, snapshot)
-	if err != nil {
-		return nil, err
+	if err != nil { // the other images are there
+		i.Log.WarnContext(ctx, "failed to read the reviews of a pull request for their images", "item", t.Key.String(), "error", err)
 	}
 	asked, comments := byPeople(asked, slices.Concat(reviews, snapshot.Comments))
 	for _, item := range asked {
@@ -98,7 +97,7 @@ func byPeople(asked []forge.Item, comments []task.Comment) ([]forge.Item, []task
 func (i Images) reviews(ctx context.Context, snapshot items.Snapshot) ([]task.Comment, error) {
 	key := snapshot.Item.Key
 	source, found := i.Reviews[key.Forge]
-	if key.Kind != task.Pull || len(snapshot.ReviewComments) > 0 || !found {
+	if key.Kind != task.Pull || !found {
 		return snapshot.ReviewComments, nil
 	}
 	reviews, err := source.Reviews(ctx, key)

@@ -92,6 +92,8 @@ func TestImagesAreOfPeopleWhoMaySteer(t *testing.T) {
 	}
 
 	// What reviewers wrote is read too, whether runs are told of it while they go on or not.
+	now := time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
+	on.SetClock(func() time.Time { now = now.Add(time.Minute); return now })
 	on.AddThread(pull, "writer", "a.go", 1, "![](/attachments/thread)")
 	on.AddThread(pull, "stranger", "a.go", 2, "![](/attachments/stranger)")
 	on.AddReview(pull, forge.Review{Author: "writer", Verdict: forge.RequestChanges, Body: "![](/attachments/review)"})
@@ -106,7 +108,7 @@ func TestImagesAreOfPeopleWhoMaySteer(t *testing.T) {
 		for _, one := range found {
 			links = append(links, one.Link)
 		}
-		if got := strings.Join(links, " "); err != nil || got != "/attachments/asked /attachments/thread /attachments/review" {
+		if got := strings.Join(links, " "); err != nil || got != "/attachments/asked /attachments/review /attachments/thread" {
 			t.Errorf("with reviews in the snapshots (%v): %q, %v", told, got, err)
 		}
 	}

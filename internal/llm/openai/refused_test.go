@@ -105,9 +105,13 @@ func TestReasoningOfAnotherAccount(t *testing.T) {
 	request.Messages = append(request.Messages, first.Message, llm.UserText("And then?"))
 	for key, want := range map[string]int{"one": 1, "other": 2} {
 		server.bodies = nil
-		response, err := with(key, false).Chat(t.Context(), request, nil)
+		model := with(key, false)
+		response, err := model.Chat(t.Context(), request, nil)
 		if err != nil || response.Message.Text() != "Yes." || len(server.bodies) != want {
 			t.Errorf("%s: %+v, %v after %d requests", key, response, err, len(server.bodies))
+		}
+		if _, err := model.Chat(t.Context(), request, nil); err != nil || len(server.bodies) != want+1 {
+			t.Errorf("%s, asked again: %v after %d requests", key, err, len(server.bodies))
 		}
 		if last := server.bodies[len(server.bodies)-1]; strings.Contains(last, "of one") != (key == "one") || !strings.Contains(last, "And then?") {
 			t.Errorf("%s sent %s", key, last)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -18,6 +19,8 @@ type responsesModel struct {
 	connection
 	// noThinking says that the server has refused to hand out what the model thought.
 	noThinking atomic.Bool
+	// refused has the reasoning items that the server could not read, by their encrypted content.
+	refused sync.Map
 }
 
 var _ llm.Model = (*responsesModel)(nil)
@@ -37,7 +40,12 @@ func (m *responsesModel) Chat(ctx context.Context, request llm.Request, sink llm
 		m.noThinking.Store(true)
 		params = m.params(request)
 	case strings.Contains(about, "encrypted") && params.hasReasoning():
-		params.Input = slices.DeleteFunc(params.Input, isReasoning)
+		for _, item := range params.Input {
+			if reasoning, is := item.(reasoningItem); is {
+				m.refused.Store(reasoning.EncryptedContent, true)
+			}
+		}
+		params = m.params(request)
 	default:
 		return response, err
 	}
@@ -175,6 +183,9 @@ func inputParts(message llm.Message) []inputPart {
 func (m *responsesModel) reasoningOf(thinking llm.Thinking) (reasoningItem, bool) {
 	var data reasoningData
 	if thinking.Maker != m.endpoint.Maker(provider) || json.Unmarshal(thinking.Data, &data) != nil || data.Encrypted == "" {
+		return reasoningItem{}, false
+	}
+	if _, is := m.refused.Load(data.Encrypted); is {
 		return reasoningItem{}, false
 	}
 	if data.Summary == nil {

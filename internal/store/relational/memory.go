@@ -301,8 +301,8 @@ func (l *learning) forgetGone(ctx context.Context, lesson store.Lesson) error {
 
 // makeRoom removes the notes that a repository has too many of: those that nobody wrote or edited by
 // hand, and that were made or last given to a task the longest time ago. The hashes of their sources
-// go with the last note of a pull request: until then its comments are followed, and what was removed
-// must not be learned again.
+// go if that was the last note of a pull request: while it has one its comments are followed, and what
+// was removed must not be learned again.
 func makeRoom(ctx context.Context, q session, in task.Repository, most int) error {
 	count, _, err := first(ctx, q, scanNumber, `SELECT COUNT(*) FROM memory_notes WHERE forge = ? AND repository = ?`, in.Forge, in.Name)
 	if err != nil || count <= int64(most) {
