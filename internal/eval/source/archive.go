@@ -68,7 +68,7 @@ func stream(to io.Writer, from io.Reader, on string) error {
 	out := bufio.NewWriterSize(to, 256<<10)
 	const message = "The files of the task\n"
 	// Nothing is said that differs from one time to the next.
-	_, _ = fmt.Fprintf(out, "commit refs/toryo/import\nmark :1\ncommitter toryo <toryo@localhost> 0 +0000\ndata %d\n%s\n", len(message), message) // Flush says it
+	_, _ = fmt.Fprintf(out, "commit refs/toryo/import\nmark :1\ncommitter Toryo <toryo@localhost> 0 +0000\ndata %d\n%s\n", len(message), message) // Flush says it
 	if on != "" {
 		_, _ = fmt.Fprintf(out, "from %s\n", on)
 	}
