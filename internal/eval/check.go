@@ -65,7 +65,7 @@ func (e *Evaluation) check(ctx context.Context, t taskset.Task) (Check, error) {
 		return Check{}, context.Cause(ctx)
 	}
 	if err != nil {
-		return Check{Task: t.ID, Error: task.CodeOf(err) != task.Invalid && task.CodeOf(err) != task.Unsupported, Reason: err.Error()}, nil
+		return Check{Task: t.ID, Error: !isOfWork(err), Reason: err.Error()}, nil
 	}
 	if !made.Usable { // perhaps by chance
 		return made, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/eval/source"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 // FolderEnvironment is the name of the one environment of a task folder: its image.
@@ -69,15 +70,56 @@ func (e *Evaluation) reward(ctx context.Context, t taskset.Task, from *source.Re
 	if err != nil {
 		return Score{}, err
 	}
-	score := Score{Note: result.Problem, Seconds: result.Seconds, Command: taskset.FolderTests + "/" + taskset.TestScript,
-		Environment: Environment{Name: FolderEnvironment, Sandbox: e.Scorer.Setup.Engine.Name(), Image: t.Container.Image}}
+	score, err := e.noReward(ctx, t, result.Problem)
+	if err != nil {
+		return Score{}, err
+	}
+	score.Seconds = result.Seconds
 	if result.Problem == "" {
 		score.Reward, score.Resolved = &result.Reward, result.Reward == fullReward
 	}
 	if !score.Resolved {
 		score.Output = result.Output
 	}
+	return score, nil
+}
+
+// noReward is the score of what has no reward, and why.
+func (e *Evaluation) noReward(ctx context.Context, t taskset.Task, why string) (Score, error) {
+	score := Score{Note: why, Command: taskset.FolderTests + "/" + taskset.TestScript,
+		Environment: Environment{Name: FolderEnvironment, Sandbox: e.Scorer.Setup.Engine.Name(), Image: t.Container.Image}}
 	return score, e.identify(ctx, &score.Environment)
+}
+
+// rewarded scores the work of an attempt. As in [Evaluation.scored], an error counts as one of the
+// machine only if the solution ends in one too: the tests run programs of the work as root.
+func (e *Evaluation) rewarded(ctx context.Context, one turn, from *source.Repository, work string) (Score, error) {
+	score, first := e.reward(ctx, one.task, from, work)
+	if first == nil || ctx.Err() != nil {
+		return score, first
+	}
+	e.say("%s: the tests could not be run, so that the solution is tried: %v", one.task.ID, first)
+	if !e.solves(ctx, one, from) {
+		return Score{}, first
+	}
+	score, second := e.reward(ctx, one.task, from, work)
+	if second == nil || ctx.Err() != nil {
+		return score, second
+	}
+	if !e.solves(ctx, one, from) {
+		return Score{}, second
+	}
+	return e.noReward(ctx, one.task, "the tests cannot be run with these files, while they can with the solution: "+textfmt.Shorten(second.Error(), longestNote))
+}
+
+// solves reports whether the solution can be scored here and now.
+func (e *Evaluation) solves(ctx context.Context, one turn, from *source.Repository) bool {
+	gold, err := from.Apply(ctx, from.Base, one.check.Expected.Patch)
+	if err != nil {
+		return false
+	}
+	score, err := e.reward(ctx, one.task, from, gold)
+	return err == nil && score.Resolved
 }
 
 // decideReward says whether a task folder can be used, and why not.
@@ -102,33 +144,42 @@ func (c *Check) decideReward(t taskset.Task, network bool) {
 
 // scoreFolder scores the patch of an attempt at a task folder.
 func (e *Evaluation) scoreFolder(ctx context.Context, one turn, from *source.Repository, made *Attempt) error {
-	applied, err := from.Apply(ctx, from.Base, made.Patch)
-	if isOfWork(err) {
-		made.Score.Note = "the work cannot be applied: " + err.Error()
+	applied, err := e.applied(ctx, one, from, made)
+	if isOfWork(err) && ctx.Err() == nil {
+		// The same could be done with the solution, so that it is the work.
+		made.Score.Note = "the work cannot be applied: " + textfmt.Shorten(err.Error(), longestNote)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	judge, err := newJudge(ctx, from, one.task, one.check.Expected.Receipt, nil)
-	if err != nil {
-		return err
-	}
-	// All of the work counts, since a task may ask for tests or settings. What there is to look
-	// at is flagged.
-	looked, err := judge.judge(ctx, applied)
-	if err != nil {
-		return err
-	}
-	if made.Flags, err = flagTests(ctx, from, applied, from.Base, made.Patch, append(made.Flags, looked.flags...)); err != nil {
-		return err
-	}
-	made.Flags = merged(made.Flags, flagReward(made.Patch))
-	if made.Score, err = e.reward(ctx, one.task, from, applied); err != nil {
+	if made.Score, err = e.rewarded(ctx, one, from, applied); err != nil {
 		return err
 	}
 	if made.Score.Resolved {
 		made.Status = Resolved
 	}
 	return nil
+}
+
+// applied makes the commit that is scored. All of the work counts, since a task may ask for tests
+// or settings. What there is to look at is flagged.
+func (e *Evaluation) applied(ctx context.Context, one turn, from *source.Repository, made *Attempt) (string, error) {
+	applied, err := from.Apply(ctx, from.Base, made.Patch)
+	if err != nil {
+		return "", err
+	}
+	judge, err := newJudge(ctx, from, one.task, one.check.Expected.Receipt, nil)
+	if err != nil {
+		return "", err
+	}
+	looked, err := judge.judge(ctx, applied)
+	if err != nil {
+		return "", err
+	}
+	if made.Flags, err = flagTests(ctx, from, applied, from.Base, made.Patch, append(made.Flags, looked.flags...)); err != nil {
+		return "", err
+	}
+	made.Flags = merged(made.Flags, flagReward(made.Patch))
+	return applied, nil
 }

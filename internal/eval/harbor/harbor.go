@@ -227,23 +227,31 @@ type Result struct {
 	Seconds float64
 }
 
-// Score applies a commit to a fresh container of the image and runs the tests in it. An error is
-// about the machine.
+// Score applies a commit to a fresh container of the image and runs the tests in it. An error may
+// be one of the machine, or one that programs of the commit have made.
 func (r Runner) Score(ctx context.Context, t taskset.Task, from *source.Repository, commit string) (result Result, err error) {
 	c := *t.Container
 	changes, err := from.Changes(ctx, from.Base, commit)
 	if err != nil {
 		return Result{}, err
 	}
+	sizes, all, err := sizesOf(ctx, from, changes)
+	if err != nil {
+		return Result{}, err
+	}
+	limits := r.limits(c)
+	if all > limits.Disk { // which the engine does not look at while it copies files
+		return Result{Problem: fmt.Sprintf("the files of the work have more bytes than the %d of the disk", limits.Disk)}, nil
+	}
 	var read rewards
 	ended, err := r.Engine.Once(ctx, sandbox.Once{
 		Owner: r.Owner, Image: c.Image, Folder: c.Workdir, Program: []string{"/bin/sh", startPath}, Env: both(c.Env, c.TestEnv),
-		Network: r.Network && c.Network, Limits: r.limits(c), Timeout: min(c.TestTimeout, r.TestTimeout),
+		Network: r.Network && c.Network, Limits: limits, Timeout: min(c.TestTimeout, r.TestTimeout),
 		Files: func(to *tar.Writer) error {
 			if err := startWith(to, scoring(c.Workdir, changes)); err != nil {
 				return err
 			}
-			if err := stage(ctx, to, from, commit, changes); err != nil {
+			if err := stage(ctx, to, from, changes, sizes); err != nil {
 				return err
 			}
 			return folderTo(to, c.Folder, taskset.FolderTests, testsPath)
@@ -292,13 +300,35 @@ func isGone(change source.Change) bool { return strings.Trim(change.Mode, "0") =
 
 // The modes of git that matter here.
 const (
-	modeProgram   = "100755"
-	modeLink      = "120000"
-	modeSubmodule = "160000"
+	modeProgram = "100755"
+	modeLink    = "120000"
 )
 
+// sizesOf are the lengths of what is there after the changes, and of all of it together.
+func sizesOf(ctx context.Context, from *source.Repository, changes []source.Change) (sizes map[string]int64, all int64, err error) {
+	var hashes []string
+	for _, change := range changes {
+		if !isGone(change) {
+			hashes = append(hashes, change.Hash)
+		}
+	}
+	if len(hashes) == 0 {
+		return nil, 0, nil
+	}
+	if sizes, err = from.Sizes(ctx, hashes); err != nil {
+		return nil, 0, err
+	}
+	for _, hash := range hashes {
+		all += sizes[hash]
+	}
+	return sizes, all, nil
+}
+
+// maxLink is how long the target of a link may be: no system has longer ones.
+const maxLink = 4096
+
 // stage writes the files of the work, each under its number.
-func stage(ctx context.Context, to *tar.Writer, from *source.Repository, commit string, changes []source.Change) error {
+func stage(ctx context.Context, to *tar.Writer, from *source.Repository, changes []source.Change, sizes map[string]int64) error {
 	if err := to.WriteHeader(&tar.Header{Name: strings.TrimPrefix(stagePath, "/") + "/", Typeflag: tar.TypeDir, Mode: 0o755}); err != nil {
 		return err
 	}
@@ -306,24 +336,28 @@ func stage(ctx context.Context, to *tar.Writer, from *source.Repository, commit 
 		if isGone(change) {
 			continue
 		}
-		if change.Mode == modeSubmodule {
-			return task.Errorf(task.Invalid, "the work has a submodule %q, which is not supported", change.Name)
+		header := &tar.Header{Name: fmt.Sprintf("%s/%d", strings.TrimPrefix(stagePath, "/"), i), Typeflag: tar.TypeReg, Mode: 0o644, Size: sizes[change.Hash], Format: tar.FormatPAX}
+		if change.Mode == modeLink {
+			if header.Size > maxLink {
+				return task.Errorf(task.Invalid, "the link %q is too long", change.Name)
+			}
+			var target strings.Builder
+			if err := from.Copy(ctx, change.Hash, &target); err != nil {
+				return err
+			}
+			header.Typeflag, header.Linkname, header.Size = tar.TypeSymlink, target.String(), 0
+			if err := to.WriteHeader(header); err != nil {
+				return err
+			}
+			continue
 		}
-		content, err := from.File(ctx, commit, change.Name)
-		if err != nil {
-			return err
-		}
-		header := &tar.Header{Name: fmt.Sprintf("%s/%d", strings.TrimPrefix(stagePath, "/"), i), Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(content))}
-		switch change.Mode {
-		case modeProgram:
+		if change.Mode == modeProgram {
 			header.Mode = 0o755
-		case modeLink:
-			header.Typeflag, header.Linkname, header.Size, content = tar.TypeSymlink, string(content), 0, nil
 		}
 		if err := to.WriteHeader(header); err != nil {
 			return err
 		}
-		if _, err := to.Write(content); err != nil {
+		if err := from.Copy(ctx, change.Hash, to); err != nil {
 			return err
 		}
 	}
