@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/toryo-dev/toryo/internal/eval/source"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
-	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
@@ -149,14 +149,6 @@ func (r Runner) image(ctx context.Context, c taskset.Container) (sandbox.Image, 
 	return r.Engine.Image(ctx, name)
 }
 
-var (
-	// continued is the end of a line that goes on in the next one.
-	continued = lazyregexp.New("[\\\\`][ \\t\\r]*\\n")
-	// fetching is ADD, which fetches what has an address, and remote what an address needs.
-	fetching = lazyregexp.New(`(?im)^\s*(?:ONBUILD\s+)?ADD\s`)
-	remote   = lazyregexp.New(`//|git@|\$`)
-)
-
 // mayBuild refuses a Dockerfile that may have the engine itself fetch something, if there is to
 // be no network: the network of a build is that of its commands only.
 func (r Runner) mayBuild(c taskset.Container) error {
@@ -167,10 +159,30 @@ func (r Runner) mayBuild(c taskset.Container) error {
 	if err != nil {
 		return err
 	}
-	if text = continued.ReplaceAllString(text, ""); fetching.MatchString(text) && remote.MatchString(text) {
-		return task.Errorf(task.Unsupported, "its Dockerfile has an ADD, which may fetch from the network; that needs --allow-network")
+	if mayFetch(text) {
+		return task.Errorf(task.Unsupported, "a line of its Dockerfile may be an ADD or ONBUILD, by which the engine can fetch from the network; that needs --allow-network").WithHint("COPY needs none")
 	}
 	return nil
+}
+
+// mayFetch reports whether a line of a Dockerfile may be an ADD or an ONBUILD. The builder puts
+// continued lines together in ways of its own, but an instruction always begins where a line of the
+// file does. So it is enough to look at the first word of each, which may be cut off there. Lines
+// of other instructions that begin with such a word are taken for one too.
+func mayFetch(dockerfile string) bool {
+	isSpace := func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' }
+	for line := range strings.FieldsFuncSeq(dockerfile, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		for word := range strings.FieldsFuncSeq(strings.ToLower(line), isSpace) {
+			start := strings.TrimRight(word, "\\`")
+			for _, instruction := range []string{"add", "onbuild"} {
+				if start == instruction || start != word && start != "" && strings.HasPrefix(instruction, start) {
+					return true
+				}
+			}
+			break
+		}
+	}
+	return false
 }
 
 // isUsable reports whether a folder can be the place of the work: over others the workspace cannot

@@ -19,6 +19,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
@@ -75,7 +76,7 @@ func (e *Engine) Build(ctx context.Context, b sandbox.Build) (digest string, err
 		return "", buildFailed(ctx, err)
 	}
 	defer func() { _ = built.Body.Close() }() // it was only read
-	if err := readBuild(built.Body); err != nil {
+	if err := readBuild(built.Body, b.Network); err != nil {
 		return "", buildFailed(ctx, err)
 	}
 	found, err := e.Image(ctx, b.Name)
@@ -103,8 +104,13 @@ type buildError struct{ said string }
 
 func (b *buildError) Error() string { return b.said }
 
-// readBuild reads what the builder says to its end.
-func readBuild(from io.Reader) error {
+// triggers is what the builder says before it does the ONBUILD instructions of a base image. One of
+// them may have the engine itself fetch something.
+var triggers = lazyregexp.New(`^# Executing \d+ build trigger`)
+
+// readBuild reads what the builder says to its end. Without network it ends when a base image has
+// instructions of its own.
+func readBuild(from io.Reader, network bool) error {
 	decoder := json.NewDecoder(from)
 	var said tail
 	for {
@@ -122,6 +128,9 @@ func readBuild(from io.Reader) error {
 		if message.Error != "" {
 			last := textfmt.OneLine(textfmt.Plain(string(said.end(longestBuildError))))
 			return &buildError{textfmt.Shorten(textfmt.OneLine(message.Error), longestBuildError) + ": " + last}
+		}
+		if !network && triggers.MatchString(message.Stream) {
+			return &buildError{"its base image has ONBUILD instructions, which may fetch from the network"}
 		}
 		_, _ = said.Write([]byte(message.Stream)) // never fails
 	}
