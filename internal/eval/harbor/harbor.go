@@ -60,6 +60,9 @@ func (r Runner) Prepare(ctx context.Context, t taskset.Task, dir string) (taskse
 	if err != nil {
 		return t, err
 	}
+	if len(image.Volumes) > 0 {
+		return t, task.Errorf(task.Unsupported, "its image has a VOLUME at %s, to which the limit of the disk does not apply", image.Volumes[0])
+	}
 	c.Image = image.Digest
 	if c.Workdir == "" {
 		c.Workdir = path.Clean("/" + image.Folder)

@@ -94,3 +94,41 @@ func TestLargeFilesOfTheWork(t *testing.T) {
 		t.Errorf("without room: %+v, %v", result, err)
 	}
 }
+
+// imaged is an engine with one image, of which nothing can be read.
+type imaged struct {
+	sandbox.Containers
+
+	image sandbox.Image
+}
+
+// Image implements sandbox.Containers.
+func (i imaged) Image(context.Context, string) (sandbox.Image, error) { return i.image, nil }
+
+// Once implements sandbox.Containers.
+func (imaged) Once(context.Context, sandbox.Once) (sandbox.Ended, error) {
+	return sandbox.Ended{}, task.Errorf(task.Unavailable, "it is used")
+}
+
+// Some images cannot be used, whatever is in them.
+func TestImagesThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	one := folder(t, map[string]string{"task.toml": toml + "docker_image = \"x\"\n"})
+	for _, image := range []struct {
+		folder  string
+		volumes []string
+		says    string
+	}{
+		{"/app", nil, "it is used"},
+		{"/workspace", nil, "it is used"},
+		{"/root", nil, "it is used"},
+		{"/app", []string{"/data"}, "VOLUME at /data"},
+		{"/workspace/app", nil, "working directory of its image is /workspace/app"},
+		{"/root/app", nil, "working directory of its image is /root/app"},
+	} {
+		runner := harbor.Runner{Engine: imaged{image: sandbox.Image{Digest: "sha256:0", Folder: image.folder, Volumes: image.volumes}}}
+		if _, err := runner.Prepare(t.Context(), one, t.TempDir()); err == nil || !strings.Contains(err.Error(), image.says) {
+			t.Errorf("%v: %v", image, err)
+		}
+	}
+}

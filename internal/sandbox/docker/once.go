@@ -46,9 +46,8 @@ func (e *Engine) Image(ctx context.Context, name string) (sandbox.Image, error) 
 	}
 	image := sandbox.Image{Digest: found.ID}
 	if found.Config != nil {
-		image.Folder = found.Config.WorkingDir
+		image.Folder, image.Volumes = found.Config.WorkingDir, slices.Sorted(maps.Keys(found.Config.Volumes))
 	}
-	image.Created, _ = time.Parse(time.RFC3339Nano, found.Created) // an image need not say it
 	return image, nil
 }
 
