@@ -35,7 +35,7 @@ type Check struct {
 }
 
 // checkVersion changes when checks of earlier versions do not count any more.
-const checkVersion = "3"
+const checkVersion = "4"
 
 // checkFile is where the check of a task is kept, by all that it depends on but for the
 // digest of the environment, which is in it.

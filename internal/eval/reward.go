@@ -1,12 +1,17 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/eval/source"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
+	"github.com/toryo-dev/toryo/internal/phase/ignore"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
 )
@@ -52,6 +57,9 @@ func (e *Evaluation) solution(ctx context.Context, t taskset.Task, from *source.
 	if err != nil {
 		return "", err
 	}
+	if solved, err = withoutIgnored(ctx, from, solved); err != nil {
+		return "", err
+	}
 	if check.Expected.Patch, err = from.Diff(ctx, from.Base, solved); err != nil {
 		if task.CodeOf(err) == task.TooLarge {
 			return "", task.Wrap(task.Invalid, err, "what the solution changes is too much")
@@ -62,6 +70,44 @@ func (e *Evaluation) solution(ctx context.Context, t taskset.Task, from *source.
 		return "", task.Errorf(task.Invalid, "the solution changes no file in %s, so that it is not files there that the task asks for", t.Container.Workdir)
 	}
 	return from.Apply(ctx, from.Base, check.Expected.Patch)
+}
+
+// withoutIgnored leaves new files out that a .gitignore leaves out of every attempt. If a task needs
+// such a file, its check fails.
+func withoutIgnored(ctx context.Context, from *source.Repository, solved string) (string, error) {
+	files, err := from.Files(ctx, solved)
+	if err != nil {
+		return "", err
+	}
+	files = slices.DeleteFunc(files, func(name string) bool { return path.Base(name) != ".gitignore" })
+	// Those of folders further in count more.
+	slices.SortStableFunc(files, func(a, b string) int { return cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")) })
+	var rules ignore.Rules
+	for _, name := range files {
+		text, err := from.File(ctx, solved, name)
+		if err != nil {
+			return "", err
+		}
+		rules = rules.Add(path.Dir(name), string(text))
+	}
+	if len(rules) == 0 {
+		return solved, nil
+	}
+	changes, err := from.Changes(ctx, from.Base, solved)
+	if err != nil {
+		return "", err
+	}
+	return from.Put(ctx, from.Base, slices.DeleteFunc(changes, func(c source.Change) bool { return c.Added && isIgnored(rules, c.Name) }))
+}
+
+// isIgnored reports whether rules exclude a file or a folder that it is in.
+func isIgnored(rules ignore.Rules, name string) bool {
+	for i, c := range name {
+		if c == '/' && rules.Ignored(name[:i], true) {
+			return true
+		}
+	}
+	return rules.Ignored(name, false)
 }
 
 // reward scores a commit by what the tests of a task folder leave.
@@ -128,7 +174,7 @@ func (c *Check) decideReward(t taskset.Task, network bool) {
 	case c.Gold.Note != "":
 		c.Reason = "with the solution: " + c.Gold.Note
 	case !c.Gold.Resolved:
-		c.Reason = fmt.Sprintf("with what the solution changes in %s the reward is %v, and not 1: the task needs more than files there, or its tests fail", t.Container.Workdir, *c.Gold.Reward)
+		c.Reason = fmt.Sprintf("with what the solution changes in %s the reward is %v, and not 1: the task needs more than files there, or files that a .gitignore leaves out, or its tests fail", t.Container.Workdir, *c.Gold.Reward)
 	case c.NoChange.Note != "":
 		c.Reason = "without any change: " + c.NoChange.Note
 	case c.NoChange.Resolved:

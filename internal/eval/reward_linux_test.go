@@ -23,6 +23,8 @@ import (
 type containers struct {
 	sandbox.Containers
 
+	solution leftFiles // what the solution leaves
+
 	mu     sync.Mutex
 	scores int
 	down   bool // from the first score of an attempt on
@@ -42,7 +44,7 @@ func (c *containers) Once(ctx context.Context, once sandbox.Once) (sandbox.Ended
 	}
 	files := written.String()
 	if strings.Contains(files, "solution/solve.sh") {
-		return sandbox.Ended{}, once.Read(ctx, oneFile{workFile, "42\n"})
+		return sandbox.Ended{}, once.Read(ctx, c.solution)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,24 +56,26 @@ func (c *containers) Once(ctx context.Context, once sandbox.Once) (sandbox.Ended
 	if strings.Contains(files, "42\n") {
 		reward = "1"
 	}
-	return sandbox.Ended{}, once.Read(ctx, oneFile{"reward.txt", reward})
+	return sandbox.Ended{}, once.Read(ctx, leftFiles{"reward.txt": reward})
 }
 
-// oneFile are files of which there is one.
-type oneFile struct{ name, text string }
+// leftFiles are files that are left, by their names.
+type leftFiles map[string]string
 
 // Archive implements sandbox.Files.
-func (o oneFile) Archive(_ context.Context, path string) (io.ReadCloser, error) {
-	if base := filepath.Base(path); base != o.name && base != "." && base != "app" {
+func (l leftFiles) Archive(_ context.Context, path string) (io.ReadCloser, error) {
+	if _, is := l[filepath.Base(path)]; !is && filepath.Base(path) != "." && filepath.Base(path) != "app" {
 		return nil, task.Errorf(task.NotFound, "nothing is there")
 	}
 	var written bytes.Buffer
 	archive := tar.NewWriter(&written)
-	if err := archive.WriteHeader(&tar.Header{Name: o.name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(o.text))}); err != nil {
-		return nil, err
-	}
-	if _, err := io.WriteString(archive, o.text); err != nil {
-		return nil, err
+	for name, text := range l {
+		if err := archive.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(text))}); err != nil {
+			return nil, err
+		}
+		if _, err := io.WriteString(archive, text); err != nil {
+			return nil, err
+		}
 	}
 	return io.NopCloser(&written), archive.Close()
 }
@@ -94,7 +98,7 @@ func folderSet(t *testing.T, id string) taskset.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	archive, err := oneFile{workFile, "41\n"}.Archive(t.Context(), workFile)
+	archive, err := leftFiles{workFile: "41\n"}.Archive(t.Context(), workFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +129,7 @@ func TestFolderWorkThatBreaksTheEngine(t *testing.T) {
 			t.Parallel()
 			worker := &hand{t: t, work: map[string]func(context.Context, project) error{name: writes(workFile, one.text)}}
 			e := newEvaluation(t, folderSet(t, name), worker)
-			e.Folders = harbor.Runner{Engine: &containers{down: one.down}, TestTimeout: e.Scorer.Timeout, WorkTimeout: e.Within}
+			e.Folders = harbor.Runner{Engine: &containers{down: one.down, solution: leftFiles{workFile: "42\n"}}, TestTimeout: e.Scorer.Timeout, WorkTimeout: e.Within}
 			results := run(t, e)
 			attempt := byTask(results)[name]
 			if attempt.Status != one.want {
@@ -135,5 +139,24 @@ func TestFolderWorkThatBreaksTheEngine(t *testing.T) {
 				t.Errorf("the note is %q after %d runs", attempt.Score.Note, len(worker.jobs))
 			}
 		})
+	}
+}
+
+// Files that a .gitignore leaves out are in no attempt, so that a task that needs them is left out.
+func TestFolderTasksWithIgnoredFiles(t *testing.T) {
+	t.Parallel()
+	for name, one := range map[string]struct {
+		left   leftFiles
+		usable bool
+	}{
+		"needed": {leftFiles{".gitignore": "*.db\n", workFile: "41\n", "result.db": "42\n"}, false},
+		"beside": {leftFiles{".gitignore": "*.db\n", workFile: "42\n", "result.db": "0\n"}, true},
+	} {
+		e := newEvaluation(t, folderSet(t, name), &hand{t: t})
+		e.OnlyCheck, e.Folders = true, harbor.Runner{Engine: &containers{solution: one.left}, TestTimeout: e.Scorer.Timeout, WorkTimeout: e.Within}
+		check := run(t, e).Checks[0]
+		if check.Usable != one.usable || strings.Contains(check.Expected.Patch, "result.db") || !one.usable && !strings.Contains(check.Reason, ".gitignore") {
+			t.Errorf("%s: %+v", name, check)
+		}
 	}
 }
