@@ -35,7 +35,7 @@ type Check struct {
 }
 
 // checkVersion changes when checks of earlier versions do not count any more.
-const checkVersion = "3"
+const checkVersion = "4"
 
 // checkFile is where the check of a task is kept, by all that it depends on but for the
 // digest of the environment, which is in it.
@@ -65,7 +65,7 @@ func (e *Evaluation) check(ctx context.Context, t taskset.Task) (Check, error) {
 		return Check{}, context.Cause(ctx)
 	}
 	if err != nil {
-		return Check{Task: t.ID, Error: task.CodeOf(err) != task.Invalid && task.CodeOf(err) != task.Unsupported, Reason: err.Error()}, nil
+		return Check{Task: t.ID, Error: !isOfWork(err), Reason: err.Error()}, nil
 	}
 	if !made.Usable { // perhaps by chance
 		return made, nil

@@ -32,8 +32,8 @@ type Build struct {
 // Image is what an engine says of an image.
 type Image struct {
 	Digest  string
-	Folder  string // in which its programs start; may be empty
-	Created time.Time
+	Folder  string   // in which its programs start; may be empty
+	Volumes []string // folders that are in no limit of the disk
 }
 
 // Once is a program that is run in a container of its own.

@@ -84,7 +84,7 @@ var importTable = map[string]row{
 	"notify/format":     {imports: []string{"task"}},
 	"notify/quiet":      {imports: []string{"task"}},
 
-	"eval":         {imports: []string{"agent/workspace", "workdir", "environment", "environment/trial", "eval/harbor", "eval/source", "eval/taskset", "llm", "sandbox", "testfiles", "testreport", "task"}, parts: true},
+	"eval":         {imports: []string{"agent/workspace", "workdir", "environment", "environment/trial", "eval/harbor", "eval/source", "eval/taskset", "llm", "phase/ignore", "sandbox", "testfiles", "testreport", "task"}, parts: true},
 	"eval/source":  {imports: []string{"git", "task"}},
 	"eval/harbor":  {imports: []string{"eval/source", "eval/taskset", "sandbox", "task"}},
 	"eval/taskset": {imports: []string{"task"}},

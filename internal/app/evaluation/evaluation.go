@@ -122,11 +122,8 @@ func Run(ctx context.Context, o Options) (results eval.Results, err error) {
 	if err != nil {
 		return eval.Results{}, err
 	}
-	folder := eval.Folder(o.Out.path)
-	if !o.OnlyCheck { // which makes no attempts that could be mixed with others
-		if err := folder.Begin(plan, o.Fresh); err != nil {
-			return eval.Results{}, err
-		}
+	if err := o.begin(plan, false); err != nil { // before anything is built
+		return eval.Results{}, err
 	}
 	o.Config.DataDir = filepath.Join(o.Config.DataDir, "eval") // apart from what a server keeps
 	engine, err := o.engine(ctx)
@@ -155,6 +152,9 @@ func Run(ctx context.Context, o Options) (results eval.Results, err error) {
 			return eval.Results{}, err
 		}
 	}
+	if err := o.begin(plan, true); err != nil { // not before it is known that anything can run
+		return eval.Results{}, err
+	}
 	names := make([]string, len(models))
 	configs := map[string]config.Config{}
 	for i, model := range models {
@@ -162,7 +162,7 @@ func Run(ctx context.Context, o Options) (results eval.Results, err error) {
 	}
 	run := &eval.Evaluation{
 		Set: o.Set, Models: names, Attempts: o.Attempts, Parallel: o.Parallel, Budget: llm.MoneyOf(o.Budget), Within: o.Within,
-		Out: folder, Cache: o.Config.DataDir, Dir: work, Scorer: scorer, Folders: folders, OnlyCheck: o.OnlyCheck, Recheck: o.Fresh, Now: o.Program.Now,
+		Out: eval.Folder(o.Out.path), Cache: o.Config.DataDir, Dir: work, Scorer: scorer, Folders: folders, OnlyCheck: o.OnlyCheck, Recheck: o.Fresh, Now: o.Program.Now,
 		Settings: settings, Redact: o.Config.Redactor().String,
 		Worker:   Worker{Program: o.Program, Configs: configs, Engine: engine, Journals: filepath.Join(o.Out.path, eval.JournalsFolder), Play: o.Play, Log: o.Log},
 		Progress: func(line string) { _, _ = fmt.Fprintln(o.Program.Stderr, line) }, // progress is a courtesy
@@ -170,6 +170,15 @@ func Run(ctx context.Context, o Options) (results eval.Results, err error) {
 	results, err = run.Run(ctx)
 	results.Play = o.Play
 	return results, err
+}
+
+// begin begins in the folder of the results, if it is to be made so. A check makes no attempts that
+// could be mixed with others.
+func (o Options) begin(plan eval.Plan, fresh bool) error {
+	if o.OnlyCheck || o.Fresh != fresh {
+		return nil
+	}
+	return eval.Folder(o.Out.path).Begin(plan, fresh)
 }
 
 // named is a model by its name, and the configuration with it.

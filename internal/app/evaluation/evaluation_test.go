@@ -14,6 +14,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/eval"
+	"github.com/toryo-dev/toryo/internal/eval/taskset"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/redact"
@@ -240,5 +241,27 @@ func TestHalf(t *testing.T) {
 	}
 	if right < 400 || right > 600 {
 		t.Errorf("%d of 1000 are played right", right)
+	}
+}
+
+// What was paid for is forgotten only when something else can be made.
+func TestFreshWithoutAnEngine(t *testing.T) {
+	t.Parallel()
+	out, err := Open(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = out.Close() }()
+	if err := eval.Folder(out.path).Keep(eval.Attempt{Task: "a", Model: "m", Number: 1}); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Config: config.Default(), Log: slog.New(slog.DiscardHandler), Program: site.Program{Now: time.Now}, Play: PlayGold, Out: out, Fresh: true}
+	o.Set.Tasks = []taskset.Task{{ID: "a", Container: &taskset.Container{}}}
+	o.Config.DataDir, o.Config.Sandbox.ContainerEngine = t.TempDir(), "unix://"+filepath.Join(t.TempDir(), "none.sock")
+	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "Docker Engine") {
+		t.Errorf("without an engine: %v", err)
+	}
+	if _, found, err := eval.Folder(out.path).Attempt("m", "a", 1); err != nil || !found {
+		t.Errorf("the attempt is there: %v, %v", found, err)
 	}
 }

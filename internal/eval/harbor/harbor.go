@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/toryo-dev/toryo/internal/eval/source"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
-	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
@@ -59,6 +59,9 @@ func (r Runner) Prepare(ctx context.Context, t taskset.Task, dir string) (taskse
 	image, err := r.image(ctx, c)
 	if err != nil {
 		return t, err
+	}
+	if len(image.Volumes) > 0 {
+		return t, task.Errorf(task.Unsupported, "its image has a VOLUME at %s, to which the limit of the disk does not apply", image.Volumes[0])
 	}
 	c.Image = image.Digest
 	if c.Workdir == "" {
@@ -149,14 +152,6 @@ func (r Runner) image(ctx context.Context, c taskset.Container) (sandbox.Image, 
 	return r.Engine.Image(ctx, name)
 }
 
-var (
-	// continued is the end of a line that goes on in the next one.
-	continued = lazyregexp.New("[\\\\`][ \\t\\r]*\\n")
-	// fetching is ADD, which fetches what has an address, and remote what an address needs.
-	fetching = lazyregexp.New(`(?im)^\s*(?:ONBUILD\s+)?ADD\s`)
-	remote   = lazyregexp.New(`//|git@|\$`)
-)
-
 // mayBuild refuses a Dockerfile that may have the engine itself fetch something, if there is to
 // be no network: the network of a build is that of its commands only.
 func (r Runner) mayBuild(c taskset.Container) error {
@@ -167,10 +162,30 @@ func (r Runner) mayBuild(c taskset.Container) error {
 	if err != nil {
 		return err
 	}
-	if text = continued.ReplaceAllString(text, ""); fetching.MatchString(text) && remote.MatchString(text) {
-		return task.Errorf(task.Unsupported, "its Dockerfile has an ADD, which may fetch from the network; that needs --allow-network")
+	if mayFetch(text) {
+		return task.Errorf(task.Unsupported, "a line of its Dockerfile may be an ADD or ONBUILD, by which the engine can fetch from the network; that needs --allow-network").WithHint("COPY needs none")
 	}
 	return nil
+}
+
+// mayFetch reports whether a line of a Dockerfile may be an ADD or an ONBUILD. The builder puts
+// continued lines together in ways of its own, but an instruction always begins where a line of the
+// file does. So it is enough to look at the first word of each, which may be cut off there. Lines
+// of other instructions that begin with such a word are taken for one too.
+func mayFetch(dockerfile string) bool {
+	isSpace := func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' }
+	for line := range strings.FieldsFuncSeq(dockerfile, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		for word := range strings.FieldsFuncSeq(strings.ToLower(line), isSpace) {
+			start := strings.TrimRight(word, "\\`")
+			for _, instruction := range []string{"add", "onbuild"} {
+				if start == instruction || start != word && start != "" && strings.HasPrefix(instruction, start) {
+					return true
+				}
+			}
+			break
+		}
+	}
+	return false
 }
 
 // isUsable reports whether a folder can be the place of the work: over others the workspace cannot
@@ -227,23 +242,31 @@ type Result struct {
 	Seconds float64
 }
 
-// Score applies a commit to a fresh container of the image and runs the tests in it. An error is
-// about the machine.
+// Score applies a commit to a fresh container of the image and runs the tests in it. An error may
+// be one of the machine, or one that programs of the commit have made.
 func (r Runner) Score(ctx context.Context, t taskset.Task, from *source.Repository, commit string) (result Result, err error) {
 	c := *t.Container
 	changes, err := from.Changes(ctx, from.Base, commit)
 	if err != nil {
 		return Result{}, err
 	}
+	sizes, all, err := sizesOf(ctx, from, changes)
+	if err != nil {
+		return Result{}, err
+	}
+	limits := r.limits(c)
+	if all > limits.Disk { // which the engine does not look at while it copies files
+		return Result{Problem: fmt.Sprintf("the files of the work have more bytes than the %d of the disk", limits.Disk)}, nil
+	}
 	var read rewards
 	ended, err := r.Engine.Once(ctx, sandbox.Once{
 		Owner: r.Owner, Image: c.Image, Folder: c.Workdir, Program: []string{"/bin/sh", startPath}, Env: both(c.Env, c.TestEnv),
-		Network: r.Network && c.Network, Limits: r.limits(c), Timeout: min(c.TestTimeout, r.TestTimeout),
+		Network: r.Network && c.Network, Limits: limits, Timeout: min(c.TestTimeout, r.TestTimeout),
 		Files: func(to *tar.Writer) error {
 			if err := startWith(to, scoring(c.Workdir, changes)); err != nil {
 				return err
 			}
-			if err := stage(ctx, to, from, commit, changes); err != nil {
+			if err := stage(ctx, to, from, changes, sizes); err != nil {
 				return err
 			}
 			return folderTo(to, c.Folder, taskset.FolderTests, testsPath)
@@ -292,13 +315,35 @@ func isGone(change source.Change) bool { return strings.Trim(change.Mode, "0") =
 
 // The modes of git that matter here.
 const (
-	modeProgram   = "100755"
-	modeLink      = "120000"
-	modeSubmodule = "160000"
+	modeProgram = "100755"
+	modeLink    = "120000"
 )
 
+// sizesOf are the lengths of what is there after the changes, and of all of it together.
+func sizesOf(ctx context.Context, from *source.Repository, changes []source.Change) (sizes map[string]int64, all int64, err error) {
+	var hashes []string
+	for _, change := range changes {
+		if !isGone(change) {
+			hashes = append(hashes, change.Hash)
+		}
+	}
+	if len(hashes) == 0 {
+		return nil, 0, nil
+	}
+	if sizes, err = from.Sizes(ctx, hashes); err != nil {
+		return nil, 0, err
+	}
+	for _, hash := range hashes {
+		all += sizes[hash]
+	}
+	return sizes, all, nil
+}
+
+// maxLink is how long the target of a link may be: no system has longer ones.
+const maxLink = 4096
+
 // stage writes the files of the work, each under its number.
-func stage(ctx context.Context, to *tar.Writer, from *source.Repository, commit string, changes []source.Change) error {
+func stage(ctx context.Context, to *tar.Writer, from *source.Repository, changes []source.Change, sizes map[string]int64) error {
 	if err := to.WriteHeader(&tar.Header{Name: strings.TrimPrefix(stagePath, "/") + "/", Typeflag: tar.TypeDir, Mode: 0o755}); err != nil {
 		return err
 	}
@@ -306,24 +351,28 @@ func stage(ctx context.Context, to *tar.Writer, from *source.Repository, commit 
 		if isGone(change) {
 			continue
 		}
-		if change.Mode == modeSubmodule {
-			return task.Errorf(task.Invalid, "the work has a submodule %q, which is not supported", change.Name)
+		header := &tar.Header{Name: fmt.Sprintf("%s/%d", strings.TrimPrefix(stagePath, "/"), i), Typeflag: tar.TypeReg, Mode: 0o644, Size: sizes[change.Hash], Format: tar.FormatPAX}
+		if change.Mode == modeLink {
+			if header.Size > maxLink {
+				return task.Errorf(task.Invalid, "the link %q is too long", change.Name)
+			}
+			var target strings.Builder
+			if err := from.Copy(ctx, change.Hash, &target); err != nil {
+				return err
+			}
+			header.Typeflag, header.Linkname, header.Size = tar.TypeSymlink, target.String(), 0
+			if err := to.WriteHeader(header); err != nil {
+				return err
+			}
+			continue
 		}
-		content, err := from.File(ctx, commit, change.Name)
-		if err != nil {
-			return err
-		}
-		header := &tar.Header{Name: fmt.Sprintf("%s/%d", strings.TrimPrefix(stagePath, "/"), i), Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(content))}
-		switch change.Mode {
-		case modeProgram:
+		if change.Mode == modeProgram {
 			header.Mode = 0o755
-		case modeLink:
-			header.Typeflag, header.Linkname, header.Size, content = tar.TypeSymlink, string(content), 0, nil
 		}
 		if err := to.WriteHeader(header); err != nil {
 			return err
 		}
-		if _, err := to.Write(content); err != nil {
+		if err := from.Copy(ctx, change.Hash, to); err != nil {
 			return err
 		}
 	}

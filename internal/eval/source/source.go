@@ -431,6 +431,28 @@ func (r *Repository) File(ctx context.Context, commit, name string) ([]byte, err
 	return []byte(out.String()), err
 }
 
+// Sizes are the lengths of blobs, by their hashes.
+func (r *Repository) Sizes(ctx context.Context, hashes []string) (map[string]int64, error) {
+	listed, err := r.run(ctx, git.Command{Input: strings.NewReader(strings.Join(hashes, "\n") + "\n"), Args: []string{"cat-file", "--batch-check=%(objectname) %(objectsize)"}})
+	if err != nil {
+		return nil, err
+	}
+	sizes := map[string]int64{}
+	for line := range strings.Lines(listed) {
+		hash, size, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if sizes[hash], err = strconv.ParseInt(size, 10, 64); err != nil {
+			return nil, task.Wrap(task.Internal, err, "the length of a file cannot be found out")
+		}
+	}
+	return sizes, nil
+}
+
+// Copy writes a blob, however long it is.
+func (r *Repository) Copy(ctx context.Context, hash string, to io.Writer) error {
+	_, err := r.run(ctx, git.Command{Output: to, Args: []string{"cat-file", "blob", hash}})
+	return err
+}
+
 // index makes an index with the files of a commit.
 func (r *Repository) index(ctx context.Context, of string) (name string, remove func(), err error) {
 	folder, err := os.MkdirTemp(r.Dir, "index-")

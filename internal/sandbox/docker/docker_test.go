@@ -1,6 +1,7 @@
 package docker_test
 
 import (
+	"archive/tar"
 	"context"
 	"encoding/json"
 	"io"
@@ -306,6 +307,40 @@ func TestAgentsBeginAtOnce(t *testing.T) {
 	other.Wait()
 	if err := start(address); err != nil {
 		t.Errorf("an agent after one that was cut off: %v", err)
+	}
+}
+
+// What an image has where the guest's program comes gets into no volume, which sandboxes of other
+// images have too.
+func TestAnImageWithAGuestOfItsOwn(t *testing.T) {
+	t.Parallel()
+	address := host(t)
+	engine, err := docker.New(docker.Config{Host: address, Dir: t.TempDir(), Guest: newVersion(t), NewGate: noGate, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = "toryo-test-guest:latest"
+	lines := "FROM " + os.Getenv(imageVariable) + "\nUSER 0\nRUN mkdir -p /.toryo && touch /.toryo/whole /.toryo/more && printf '#!/bin/sh\\nexit 1\\n' > /.toryo/guest && chmod 755 /.toryo/guest\n"
+	image, err := engine.Build(t.Context(), sandbox.Build{Name: name, Timeout: time.Minute, Files: func(to *tar.Writer) error {
+		if err := to.WriteHeader(&tar.Header{Name: "Dockerfile", Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(lines))}); err != nil {
+			return err
+		}
+		_, err := io.WriteString(to, lines)
+		return err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := engine.Start(t.Context(), sandbox.Spec{Owner: "guests", Image: image, Workspace: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := box.Run(t.Context(), sandbox.Command{Text: "ls /.toryo"})
+	if err != nil || strings.TrimSpace(string(result.Stdout)) != "guest\nwhole" {
+		t.Errorf("the folder of the guest has %q, %v", result.Stdout, err)
+	}
+	if err := box.Stop(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
+	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/textfmt"
@@ -45,21 +46,24 @@ func (e *Engine) Image(ctx context.Context, name string) (sandbox.Image, error) 
 	}
 	image := sandbox.Image{Digest: found.ID}
 	if found.Config != nil {
-		image.Folder = found.Config.WorkingDir
+		image.Folder, image.Volumes = found.Config.WorkingDir, slices.Sorted(maps.Keys(found.Config.Volumes))
 	}
-	image.Created, _ = time.Parse(time.RFC3339Nano, found.Created) // an image need not say it
 	return image, nil
 }
 
 // Build builds an image with the engine's own builder, which needs no other program.
-func (e *Engine) Build(ctx context.Context, b sandbox.Build) (string, error) {
+func (e *Engine) Build(ctx context.Context, b sandbox.Build) (digest string, err error) {
 	if found, err := e.Image(ctx, b.Name); err == nil || task.CodeOf(err) != task.NotFound {
 		return found.Digest, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, b.Timeout, errBuildTime)
 	defer cancel()
-	files := archived(b.Files)
-	defer func() { _ = files.Close() }() // upon which the writer ends
+	files, end := archived(b.Files)
+	defer func() {
+		if own := end(); own != nil {
+			digest, err = "", own
+		}
+	}()
 	limits := b.Limits.OrDefaults()
 	options := client.ImageBuildOptions{Tags: []string{b.Name}, Remove: true, ForceRemove: true, Memory: limits.Memory, MemorySwap: limits.Memory, Version: build.BuilderV1,
 		Labels: map[string]string{labelOwner: "build"}}
@@ -71,7 +75,7 @@ func (e *Engine) Build(ctx context.Context, b sandbox.Build) (string, error) {
 		return "", buildFailed(ctx, err)
 	}
 	defer func() { _ = built.Body.Close() }() // it was only read
-	if err := readBuild(built.Body); err != nil {
+	if err := readBuild(built.Body, b.Network); err != nil {
 		return "", buildFailed(ctx, err)
 	}
 	found, err := e.Image(ctx, b.Name)
@@ -99,8 +103,13 @@ type buildError struct{ said string }
 
 func (b *buildError) Error() string { return b.said }
 
-// readBuild reads what the builder says to its end.
-func readBuild(from io.Reader) error {
+// triggers is what the builder says before it does the ONBUILD instructions of a base image. One of
+// them may have the engine itself fetch something.
+var triggers = lazyregexp.New(`^# Executing \d+ build trigger`)
+
+// readBuild reads what the builder says to its end. Without network it ends when a base image has
+// instructions of its own.
+func readBuild(from io.Reader, network bool) error {
 	decoder := json.NewDecoder(from)
 	var said tail
 	for {
@@ -119,22 +128,48 @@ func readBuild(from io.Reader) error {
 			last := textfmt.OneLine(textfmt.Plain(string(said.end(longestBuildError))))
 			return &buildError{textfmt.Shorten(textfmt.OneLine(message.Error), longestBuildError) + ": " + last}
 		}
+		if !network && triggers.MatchString(message.Stream) {
+			return &buildError{"its base image has ONBUILD instructions, which may fetch from the network"}
+		}
 		_, _ = said.Write([]byte(message.Stream)) // never fails
 	}
 }
 
-// archived is what a function writes, as it is read.
-func archived(write func(*tar.Writer) error) io.ReadCloser {
+// archived is what a function writes, as it is read. Whoever reads it calls end, upon which the
+// writer ends too. That returns the writer's own error, which the reader's then comes from.
+func archived(write func(*tar.Writer) error) (files io.Reader, end func() error) {
 	reader, writer := io.Pipe()
+	ended := make(chan error, 1)
 	go func() { // ends when the reader is closed, or all is written
-		archive := tar.NewWriter(writer)
+		to := &readEnd{PipeWriter: writer}
+		archive := tar.NewWriter(to)
 		err := write(archive)
 		if err == nil {
 			err = archive.Close()
 		}
 		_ = writer.CloseWithError(err) // always nil
+		if to.closed {                 // what follows from that is no error of the writer
+			err = nil
+		}
+		ended <- err
 	}()
-	return reader
+	return reader, func() error {
+		_ = reader.Close() // always nil
+		return <-ended
+	}
+}
+
+// readEnd is a pipe that knows whether its reader has closed it.
+type readEnd struct {
+	*io.PipeWriter
+
+	closed bool
+}
+
+func (r *readEnd) Write(data []byte) (int, error) {
+	written, err := r.PipeWriter.Write(data)
+	r.closed = r.closed || err != nil
+	return written, err
 }
 
 // Once runs a program in a container of its own.
@@ -151,9 +186,12 @@ func (e *Engine) Once(ctx context.Context, once sandbox.Once) (ended sandbox.End
 		e.mine.Delete(id)
 	}()
 	if once.Files != nil {
-		files := archived(once.Files)
-		defer func() { _ = files.Close() }() // upon which the writer ends
-		if _, err := e.api.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: "/", Content: files}); err != nil {
+		files, end := archived(once.Files)
+		_, err := e.api.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: "/", Content: files})
+		if own := end(); own != nil {
+			return sandbox.Ended{}, own
+		}
+		if err != nil {
 			return sandbox.Ended{}, failed(err, "the files cannot be copied into the container")
 		}
 	}

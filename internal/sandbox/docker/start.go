@@ -126,7 +126,7 @@ func (e *Engine) create(ctx context.Context, spec sandbox.Spec, image client.Ima
 	if err != nil {
 		return "", err
 	}
-	mounts := []mount.Mount{{Type: mount.TypeBind, Source: spec.Workspace, Target: sandbox.WorkspacePath}, {Type: mount.TypeVolume, Source: volume, Target: guestFolder, ReadOnly: true}}
+	mounts := []mount.Mount{{Type: mount.TypeBind, Source: spec.Workspace, Target: sandbox.WorkspacePath}, guestMount(volume, true)}
 	if spec.Also != "" {
 		mounts = append(mounts, mount.Mount{Type: mount.TypeBind, Source: spec.Workspace, Target: spec.Also})
 	}

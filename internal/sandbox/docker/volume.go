@@ -94,13 +94,19 @@ func (*guestVolume) find(ctx context.Context, e *Engine, image, version string) 
 func withVolume(ctx context.Context, e *Engine, image, name string, use func(container string) error) error {
 	made, err := e.api.ContainerCreate(ctx, client.ContainerCreateOptions{
 		Config:     &container.Config{Image: image, Entrypoint: []string{"none"}},
-		HostConfig: &container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{{Type: mount.TypeVolume, Source: name, Target: guestFolder}}},
+		HostConfig: &container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{guestMount(name, false)}},
 	})
 	if err != nil {
 		return failed(err, "the guest's volume cannot be made")
 	}
 	err = use(made.ID)
 	return errors.Join(err, e.remove(context.WithoutCancel(ctx), made.ID))
+}
+
+// guestMount mounts the volume. What the image has in that folder must not get into it: the volume
+// is for sandboxes of all images.
+func guestMount(name string, readOnly bool) mount.Mount {
+	return mount.Mount{Type: mount.TypeVolume, Source: name, Target: guestFolder, ReadOnly: readOnly, VolumeOptions: &mount.VolumeOptions{NoCopy: true}}
 }
 
 // volumes lists the volumes whose names begin with a prefix.
