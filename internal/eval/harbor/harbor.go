@@ -199,6 +199,10 @@ func isUsable(folder string) bool {
 			return false
 		}
 	}
+	// The workspace cannot be put into itself, and below /root only root gets to a file.
+	if strings.HasPrefix(folder, sandbox.WorkspacePath+"/") || strings.HasPrefix(folder, "/root/") {
+		return false
+	}
 	return path.IsAbs(folder) && path.Clean(folder) == folder
 }
 
