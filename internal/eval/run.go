@@ -374,25 +374,35 @@ func (e *Evaluation) score(ctx context.Context, one turn, from *source.Repositor
 	if err != nil || with == nil {
 		return err
 	}
-	ran, err := e.scored(ctx, *with, one.check.Expected)
-	if err != nil {
+	if err := e.scoreWork(ctx, *with, one.check.Expected, made); err != nil {
 		return err
-	}
-	made.Score = ran.score(one.check.Expected)
-	if with.own.commit != "" && ran.notLoaded(one.check.Expected) {
-		again, err := e.scored(ctx, subjects{work: with.own, gold: with.gold}, one.check.Expected)
-		if err != nil {
-			return err
-		}
-		if score := again.score(one.check.Expected); score.Resolved {
-			made.Score, made.PutBack, made.Flags = score, with.back, merged(made.Flags, []string{FlagOwnTests})
-		}
 	}
 	if err := e.identify(ctx, &made.Score.Environment); err != nil {
 		return err
 	}
 	if made.Score.Resolved {
 		made.Status = Resolved
+	}
+	return nil
+}
+
+// scoreWork runs the tests over the work; once more with tests that the work has adjusted, if without
+// these the expected ones are not loaded.
+func (e *Evaluation) scoreWork(ctx context.Context, with subjects, expected Expected, made *Attempt) error {
+	ran, err := e.scored(ctx, with, expected)
+	if err != nil {
+		return err
+	}
+	made.Score = ran.score(expected)
+	if with.own.commit == "" || !ran.notLoaded(expected) {
+		return nil
+	}
+	again, err := e.scored(ctx, subjects{work: with.own, gold: with.gold}, expected)
+	if err != nil {
+		return err
+	}
+	if score := again.score(expected); score.Resolved {
+		made.Score, made.PutBack, made.Flags = score, with.back, merged(made.Flags, []string{FlagOwnTests})
 	}
 	return nil
 }

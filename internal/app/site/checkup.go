@@ -98,6 +98,11 @@ func (c checkup) check(ctx context.Context, doubt *agent.UnableError) error {
 	if err := c.checkSandbox(ctx, doubt); err != nil {
 		return err
 	}
+	return c.checkModels(ctx, doubt)
+}
+
+// checkModels asks the models.
+func (c checkup) checkModels(ctx context.Context, doubt *agent.UnableError) error {
 	asking := answers{}
 	var unknown error // of models that could not be asked
 	for _, model := range c.models {

@@ -356,31 +356,33 @@ func stage(ctx context.Context, to *tar.Writer, from *source.Repository, changes
 			continue
 		}
 		header := &tar.Header{Name: fmt.Sprintf("%s/%d", strings.TrimPrefix(stagePath, "/"), i), Typeflag: tar.TypeReg, Mode: 0o644, Size: sizes[change.Hash], Format: tar.FormatPAX}
-		if change.Mode == modeLink {
-			if header.Size > maxLink {
-				return task.Errorf(task.Invalid, "the link %q is too long", change.Name)
-			}
-			var target strings.Builder
-			if err := from.Copy(ctx, change.Hash, &target); err != nil {
-				return err
-			}
-			header.Typeflag, header.Linkname, header.Size = tar.TypeSymlink, target.String(), 0
-			if err := to.WriteHeader(header); err != nil {
-				return err
-			}
-			continue
-		}
-		if change.Mode == modeProgram {
-			header.Mode = 0o755
-		}
-		if err := to.WriteHeader(header); err != nil {
-			return err
-		}
-		if err := from.Copy(ctx, change.Hash, to); err != nil {
+		if err := stageOne(ctx, to, from, change, header); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// stageOne writes one file of the work.
+func stageOne(ctx context.Context, to *tar.Writer, from *source.Repository, change source.Change, header *tar.Header) error {
+	if change.Mode == modeLink {
+		if header.Size > maxLink {
+			return task.Errorf(task.Invalid, "the link %q is too long", change.Name)
+		}
+		var target strings.Builder
+		if err := from.Copy(ctx, change.Hash, &target); err != nil {
+			return err
+		}
+		header.Typeflag, header.Linkname, header.Size = tar.TypeSymlink, target.String(), 0
+		return to.WriteHeader(header)
+	}
+	if change.Mode == modeProgram {
+		header.Mode = 0o755
+	}
+	if err := to.WriteHeader(header); err != nil {
+		return err
+	}
+	return from.Copy(ctx, change.Hash, to)
 }
 
 // startWith writes the script that a container starts with.
