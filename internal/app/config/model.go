@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/redact"
@@ -99,36 +98,33 @@ func (c Config) ModelFor(names ...string) LLM {
 	llm := c.LLM
 	for _, name := range names {
 		if role, found := c.Roles[name]; found {
-			llm = role.over(llm)
+			llm = c.put(role.ModelOverride, llm)
 		}
 		if override, found := c.LLMOverrides[name]; found {
-			llm = override.over(llm)
+			llm = c.put(override, llm)
 		}
 	}
-	return c.withVendorKey(c.withOwnKey(llm).Known())
+	return c.withVendorKey(llm.Known())
 }
 
-// withOwnKey gives a model that several overrides have led away and back to the provider and the
-// address of llm what is set for these.
-func (c Config) withOwnKey(llm LLM) LLM {
-	if llm.Provider != c.LLM.Provider || llm.BaseURL != c.LLM.BaseURL {
-		return llm
+// put puts an override over a model. One that leads back to the provider and the address of llm, or to
+// its model, begins with what is set for these.
+func (c Config) put(o ModelOverride, llm LLM) LLM {
+	next := o.over(llm)
+	if next.isAt(c.LLM) && !llm.isAt(c.LLM) {
+		llm.Provider, llm.BaseURL, llm.APIKey, llm.APIKeyFile, llm.API, llm.Cloud = c.LLM.Provider, c.LLM.BaseURL, c.LLM.APIKey, c.LLM.APIKeyFile, c.LLM.API, c.LLM.Cloud
+		llm.Model, llm.Prices, llm.VendorPrices = "", Prices{}, false
+		next = o.over(llm)
 	}
-	if llm.APIKey == "" && llm.APIKeyFile == "" {
-		llm.APIKey, llm.APIKeyFile = c.LLM.APIKey, c.LLM.APIKeyFile
+	if next.isAt(c.LLM) && next.Model == c.LLM.Model && llm.Model != c.LLM.Model {
+		llm.Model, llm.Deployment, llm.Prices, llm.VendorPrices = c.LLM.Model, c.LLM.Deployment, c.LLM.Prices, c.LLM.VendorPrices
+		next = o.over(llm)
 	}
-	if llm.Cloud == (Cloud{}) {
-		llm.Cloud = c.LLM.Cloud
-	}
-	if llm.Model == c.LLM.Model {
-		llm.Deployment = cmp.Or(llm.Deployment, c.LLM.Deployment)
-		llm.API = cmp.Or(llm.API, c.LLM.API)
-		if llm.Prices == (Prices{}) {
-			llm.Prices = c.LLM.Prices
-		}
-	}
-	return llm
+	return next
 }
+
+// isAt tests whether two models are asked at one server.
+func (l LLM) isAt(other LLM) bool { return l.Provider == other.Provider && l.BaseURL == other.BaseURL }
 
 // over puts the override over a model. A key never goes to another server than
 // the one that it was given for, neither an address nor the name of a model to
