@@ -100,9 +100,5 @@ func (j judge) declares(ctx context.Context, work string, change source.Change) 
 			return false, nil
 		}
 	}
-	return isRegular(change) || isGone(change), nil
+	return change.IsRegular() || change.IsGone(), nil
 }
-
-func isGone(change source.Change) bool { return strings.Trim(change.Mode, "0") == "" }
-
-func isRegular(change source.Change) bool { return strings.HasPrefix(change.Mode, "100") }

@@ -150,7 +150,7 @@ func (j judge) look(ctx context.Context, work string, change source.Change, name
 
 // inside looks at a file of several purposes.
 func (j judge) inside(ctx context.Context, work string, change source.Change) (seen, error) {
-	if !isRegular(change) && !isGone(change) { // a link: what it says is in another file
+	if !change.IsRegular() && !change.IsGone() { // a link: what it says is in another file
 		return seen{back: true, flag: FlagRunner}, nil
 	}
 	was, err := j.file(ctx, j.from.Base, change.Name)

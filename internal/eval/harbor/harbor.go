@@ -302,7 +302,7 @@ func scoring(workdir string, changes []source.Change) string {
 		fmt.Fprintf(&script, "rm -rf -- %s\n", sandbox.Quote(change.Name))
 	}
 	for i, change := range changes {
-		if isGone(change) {
+		if change.IsGone() {
 			continue
 		}
 		if folder := path.Dir(change.Name); folder != "." {
@@ -315,8 +315,6 @@ func scoring(workdir string, changes []source.Change) string {
 	return script.String()
 }
 
-func isGone(change source.Change) bool { return strings.Trim(change.Mode, "0") == "" }
-
 // The modes of git that matter here.
 const (
 	modeProgram = "100755"
@@ -327,7 +325,7 @@ const (
 func sizesOf(ctx context.Context, from *source.Repository, changes []source.Change) (sizes map[string]int64, all int64, err error) {
 	var hashes []string
 	for _, change := range changes {
-		if !isGone(change) {
+		if !change.IsGone() {
 			hashes = append(hashes, change.Hash)
 		}
 	}
@@ -352,7 +350,7 @@ func stage(ctx context.Context, to *tar.Writer, from *source.Repository, changes
 		return err
 	}
 	for i, change := range changes {
-		if isGone(change) {
+		if change.IsGone() {
 			continue
 		}
 		header := &tar.Header{Name: fmt.Sprintf("%s/%d", strings.TrimPrefix(stagePath, "/"), i), Typeflag: tar.TypeReg, Mode: 0o644, Size: sizes[change.Hash], Format: tar.FormatPAX}

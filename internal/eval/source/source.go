@@ -169,6 +169,12 @@ type Change struct {
 	Added bool
 }
 
+// IsGone tests whether nothing is there afterwards.
+func (c Change) IsGone() bool { return strings.Trim(c.Mode, "0") == "" }
+
+// IsRegular tests whether a file is there afterwards, and no link or submodule.
+func (c Change) IsRegular() bool { return strings.HasPrefix(c.Mode, "100") }
+
 // submodule is the mode of a commit of another repository.
 const submodule = "160000"
 
