@@ -9,6 +9,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/eval/source"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
+	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/testfiles"
 )
 
@@ -93,6 +94,9 @@ func (j judge) declares(ctx context.Context, work string, change source.Change) 
 	}
 	for _, commit := range []string{j.from.Base, work} {
 		content, err := j.file(ctx, commit, change.Name)
+		if task.CodeOf(err) == task.TooLarge {
+			return false, nil
+		}
 		if err != nil {
 			return false, err
 		}

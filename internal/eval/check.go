@@ -57,7 +57,7 @@ func (e *Evaluation) check(ctx context.Context, t taskset.Task) (Check, error) {
 		return kept, nil
 	}
 	made, err := e.checkNow(ctx, t)
-	if err != nil && ctx.Err() == nil && isPassing(err) {
+	if err != nil && ctx.Err() == nil && IsPassing(err) {
 		e.say("%s: the check is tried again: %v", t.ID, err)
 		made, err = e.checkNow(ctx, t)
 	}
@@ -105,8 +105,8 @@ func (c *Check) basis() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// isPassing reports whether something may go better the next time.
-func isPassing(err error) bool {
+// IsPassing reports whether something may go better the next time.
+func IsPassing(err error) bool {
 	switch task.CodeOf(err) {
 	case task.Invalid, task.Unsupported, task.NotFound, task.TooLarge, task.BadConfig, task.Unauthorized, task.Forbidden:
 		return false

@@ -22,8 +22,8 @@ const (
 	// FlagTests: the work changes tests that the hidden ones replace, or that were there.
 	FlagTests = "edited tests"
 	// FlagOwnTests: with the tests as they were the hidden ones could not be built or loaded, and
-	// with those that the work has adjusted they pass.
-	FlagOwnTests = "scored with its own tests"
+	// with those that the work has adjusted they pass. Such work is not resolved.
+	FlagOwnTests = "passes with its own tests only"
 	// FlagRunner: the work changes how tests are run, or libraries that they use.
 	FlagRunner = "edited how tests are run"
 	// FlagSetup: the environment was not set up as for the check, by other commands or from

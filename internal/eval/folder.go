@@ -206,12 +206,24 @@ func (f Folder) addOthers(results *Results) error {
 	}
 	for _, model := range slices.Sorted(maps.Keys(plan.Models)) {
 		for _, check := range results.Checks {
+			if check.Error { // of this machine: what was scored before counts as it did
+				check = lastUsable(before.Checks, check)
+			}
 			if err := f.addAttempts(results, model, check); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// lastUsable is the check of an earlier call if the task could be used then.
+func lastUsable(before []Check, now Check) Check {
+	at := slices.IndexFunc(before, func(c Check) bool { return c.Task == now.Task && c.Usable })
+	if at < 0 {
+		return now
+	}
+	return before[at]
 }
 
 // addAttempts adds the attempts of a model at a task that are not in the results.

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,22 +22,43 @@ var (
 // translated are names of tests as the report has them. Names that another runner has written are
 // taken for the one test that they can mean; all others stay as they are.
 func translated(names []string, report map[string]testreport.Status) []string {
-	var found []string
+	wanted := map[string]string{} // the dotted name of each that the report does not have
+	asked := make(map[string]bool, len(names))
 	for _, name := range names {
+		asked[name] = true
 		if dotted := dottedName(name); dotted != "" && report[name] == "" {
-			var meant []string
-			for known := range report {
-				if is := asDotted.Replace(known); is == dotted || strings.HasSuffix(is, "."+dotted) {
-					meant = append(meant, known)
-				}
-			}
-			if len(meant) == 1 && !slices.Contains(names, meant[0]) {
-				name = meant[0]
-			}
+			wanted[name] = dotted
 		}
-		found = append(found, name)
+	}
+	if len(wanted) == 0 {
+		return slices.Clone(names)
+	}
+	meant := meaning(slices.Collect(maps.Values(wanted)), report)
+	found := make([]string, len(names))
+	for i, name := range names {
+		found[i] = name
+		if of := meant[wanted[name]]; len(of) == 1 && !asked[of[0]] {
+			found[i] = of[0]
+		}
 	}
 	return found
+}
+
+// meaning are the tests of a report, two at most, that each dotted name can mean: those that it is
+// the end of.
+func meaning(dotted []string, report map[string]testreport.Status) map[string][]string {
+	meant := make(map[string][]string, len(dotted))
+	for _, name := range dotted {
+		meant[name] = nil
+	}
+	for known := range report {
+		for rest, more := asDotted.Replace(known), true; more; _, rest, more = strings.Cut(rest, ".") {
+			if of, is := meant[rest]; is && len(of) < 2 {
+				meant[rest] = append(of, known)
+			}
+		}
+	}
+	return meant
 }
 
 // dottedName is the name of a test with its class and modules as far as they are known, or empty

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -39,5 +40,22 @@ func TestTranslated(t *testing.T) {
 	both := []string{"test_sum", "sympy/core/tests/test_add.py::test_sum"}
 	if got := translated(both, report); !slices.Equal(got, both) {
 		t.Errorf("two names: %q", got)
+	}
+}
+
+// Tens of thousands of names are held against as many tests without comparing each with each, which
+// would take hours.
+func TestTranslatedManyNames(t *testing.T) {
+	t.Parallel()
+	const many = 20_000
+	report, names := make(map[string]testreport.Status, many), make([]string, many)
+	for i := range many {
+		report[fmt.Sprintf("tests/app%d/tests.py::ViewTests::test_login", i)] = testreport.Passed
+		names[i] = fmt.Sprintf("test_login (app%d.tests.ViewTests)", i)
+	}
+	for i, got := range translated(names, report) {
+		if want := fmt.Sprintf("tests/app%d/tests.py::ViewTests::test_login", i); got != want {
+			t.Fatalf("%q is %q", names[i], got)
+		}
 	}
 }

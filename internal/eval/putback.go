@@ -145,7 +145,11 @@ func (j judge) look(ctx context.Context, work string, change source.Change, name
 	if j.kinds.Kind(change.Name) == testfiles.Program && !testfiles.IsBuildFile(change.Name) {
 		return seen{}, nil
 	}
-	return j.inside(ctx, work, change)
+	found, err := j.inside(ctx, work, change)
+	if task.CodeOf(err) == task.TooLarge { // what it says about tests cannot be compared
+		return seen{back: true, flag: FlagRunner}, nil
+	}
+	return found, err
 }
 
 // inside looks at a file of several purposes.

@@ -246,3 +246,36 @@ func TestTheProjectItself(t *testing.T) {
 		}
 	}
 }
+
+// A file that is too large to be compared is none of what the work can be blamed for: it is flagged, or
+// put back.
+func TestLargeFilesOfTests(t *testing.T) {
+	t.Parallel()
+	at := place{t, t.TempDir()}
+	large := strings.Repeat("a line\n", 5<<20)
+	for _, name := range []string{"test_data.csv", "test_data.py", "package.json"} {
+		at.write(name, large)
+	}
+	at.write("requirements.txt", "one==1.0\n")
+	from := at.begin()
+	for _, name := range []string{"test_data.csv", "test_data.py", "package.json"} {
+		at.write(name, large+"one more\n")
+	}
+	at.git("add", ".")
+	work, err := from.Apply(t.Context(), from.Base, at.git("diff", "--cached", "--binary")+"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge, err := newJudge(t.Context(), from, taskset.Task{}, environment.Receipt{Projects: []environment.ProjectSetup{{Project: environment.Project{Directory: ".", TestCommand: "python -m pytest"}}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := judge.judge(t.Context(), work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(made.flags)
+	if !slices.Equal(made.flags, []string{FlagRunner, FlagTests}) || !slices.Equal(made.back, []string{"package.json", "test_data.csv", "test_data.py"}) {
+		t.Errorf("flags %q, put back %q", made.flags, made.back)
+	}
+}

@@ -287,7 +287,7 @@ func (e *Evaluation) count(one turn, made Attempt, of int) {
 func (e *Evaluation) attempt(ctx context.Context, one turn) (Attempt, error) {
 	before := one.before
 	made, err := e.try(ctx, one, before)
-	if err != nil && isPassing(err) && ctx.Err() == nil && !errors.Is(err, errBudget) {
+	if err != nil && IsPassing(err) && ctx.Err() == nil && !errors.Is(err, errBudget) {
 		e.say("%s by %s, attempt %d, is tried again: %v", one.task.ID, one.model, one.number, err)
 		made, err = e.try(ctx, one, made)
 	}
@@ -386,8 +386,9 @@ func (e *Evaluation) score(ctx context.Context, one turn, from *source.Repositor
 	return nil
 }
 
-// scoreWork runs the tests over the work; once more with tests that the work has adjusted, if without
-// these the expected ones are not loaded.
+// scoreWork runs the tests over the work. If the expected ones are not loaded, they are run once more
+// with tests that the work has adjusted. That decides nothing: files of tests have helpers in them too,
+// by which wrong work could pass. It is flagged for a person to look at.
 func (e *Evaluation) scoreWork(ctx context.Context, with subjects, expected Expected, made *Attempt) error {
 	ran, err := e.scored(ctx, with, expected)
 	if err != nil {
@@ -401,8 +402,8 @@ func (e *Evaluation) scoreWork(ctx context.Context, with subjects, expected Expe
 	if err != nil {
 		return err
 	}
-	if score := again.score(expected); score.Resolved {
-		made.Score, made.PutBack, made.Flags = score, with.back, merged(made.Flags, []string{FlagOwnTests})
+	if again.score(expected).Resolved {
+		made.Flags = merged(made.Flags, []string{FlagOwnTests})
 	}
 	return nil
 }
@@ -411,8 +412,7 @@ func (e *Evaluation) scoreWork(ctx context.Context, with subjects, expected Expe
 // tests over them.
 type subjects struct {
 	work, gold subject
-	own        subject  // the work with the tests that it has adjusted, if there are any
-	back       []string // what is put back in own
+	own        subject // the work with the tests that it has adjusted, if there are any
 }
 
 // subjects makes what is scored. It returns nil if the work is such that it cannot be scored,
@@ -471,7 +471,6 @@ func (e *Evaluation) judged(ctx context.Context, one turn, from *source.Reposito
 		if err != nil {
 			return "", err
 		}
-		with.back = adjusted.back[:min(len(adjusted.back), mostNamed)]
 		with.own = with.gold
 		if with.own.commit, err = from.With(ctx, adjusted.commit, tests); err != nil {
 			return "", err

@@ -154,7 +154,7 @@ var buildLines = []buildLine{
 	{lazyregexp.New(`^mix\.exs$`), lazyregexp.New(`test_(?:paths|pattern|coverage)|path:`)},
 }
 
-// IsBuildFile reports whether [BuildLines] knows such files.
+// IsBuildFile reports whether [ChangedBuildLines] knows such files.
 func IsBuildFile(name string) bool {
 	return slices.ContainsFunc(buildLines, func(one buildLine) bool { return one.file.MatchString(path.Base(name)) })
 }

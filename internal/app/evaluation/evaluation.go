@@ -292,14 +292,14 @@ func hash(values ...any) (string, error) {
 
 // settings identifies what scores depend on besides the task and the engine.
 func (o Options) settings() (string, error) {
-	return hash(site.Version(), confined(o.Config).Sandbox, o.Config.CommandExecutor, o.AllowNetwork)
+	return hash(site.Version(), confined(o.Config, taskset.Task{}).Sandbox, o.Config.CommandExecutor, o.AllowNetwork)
 }
 
 // plan is what the attempts in a folder have in common.
 func (o Options) plan(models []named) (eval.Plan, error) {
 	plan := eval.Plan{Set: o.Set.Name, SetHash: o.Set.Hash, Play: o.Play, Models: map[string]string{}}
 	for _, model := range models {
-		c := confined(model.config)
+		c := confined(model.config, taskset.Task{})
 		c.LLM.APIKey, c.LLM.APIKeyFile, c.LLM.Variables = "", "", nil // another key is the same model
 		overrides := map[string]config.ModelOverride{}
 		for name, override := range c.LLMOverrides {
@@ -377,7 +377,7 @@ func (o Options) scorer(engine sandbox.Engine, work string) (eval.Scorer, error)
 	if err != nil {
 		return eval.Scorer{}, err
 	}
-	c := env.Weakened(confined(o.Config).Sandbox, engine)
+	c := env.Weakened(confined(o.Config, taskset.Task{}).Sandbox, engine)
 	setup := environment.Setup{
 		Table: table, Engine: engine, Wait: lifecycle.Sleep, Log: slog.New(slog.DiscardHandler), CommandTimeout: c.CommandTimeout, OutputLimit: int(c.OutputLimit),
 		SetupNetwork: sandbox.Policy(c.Network.Setup), WorkNetwork: sandbox.NoNetwork,

@@ -265,3 +265,19 @@ func TestFreshWithoutAnEngine(t *testing.T) {
 		t.Errorf("the attempt is there: %v, %v", found, err)
 	}
 }
+
+// What the model does for a task of others reaches registries at most, and for a task folder nothing.
+func TestNetworksOfWork(t *testing.T) {
+	t.Parallel()
+	for _, setup := range []string{"none", "registries", "open"} {
+		c := config.Default()
+		c.Sandbox.Network.Setup, c.Sandbox.Network.Execution = setup, "open"
+		rows, folder := confined(c, taskset.Task{}).Sandbox.Network, confined(c, taskset.Task{Container: &taskset.Container{Network: true}}).Sandbox.Network
+		if rows.Execution != "none" || rows.Setup == "open" || setup == "none" && rows.Setup != "none" {
+			t.Errorf("rows with %s: %+v", setup, rows)
+		}
+		if folder.Execution != "none" || folder.Setup != "none" {
+			t.Errorf("a task folder with %s: %+v", setup, folder)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // hasFolders reports whether tasks of a set are task folders.
@@ -55,7 +56,12 @@ func prepared(ctx context.Context, set taskset.Set, runner harbor.Runner, parall
 			continue
 		}
 		group.Go(func() error {
-			made, err := runner.Prepare(ctx, one, filepath.Join(dir, "files-"+one.ID+".git"))
+			at := filepath.Join(dir, "files-"+one.ID+".git")
+			made, err := runner.Prepare(ctx, one, at)
+			if err != nil && ctx.Err() == nil && eval.IsPassing(err) {
+				_ = workdir.Remove(at) // else the second one says so
+				made, err = runner.Prepare(ctx, one, at)
+			}
 			switch {
 			case ctx.Err() != nil:
 				return context.Cause(ctx)

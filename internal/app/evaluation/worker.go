@@ -22,6 +22,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/eval"
+	"github.com/toryo-dev/toryo/internal/eval/taskset"
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -55,11 +56,11 @@ func (w Worker) Work(ctx context.Context, job eval.Job) (eval.Worked, error) {
 		defer remove()
 		c = played
 	}
-	engine := w.Engine
+	c, engine := confined(c, job.Task), w.Engine
 	if container := job.Task.Container; container != nil {
 		c, engine = inImage(c, container), alsoAt{engine, container}
 	}
-	builtIn, err := site.NewBuiltIn(w.Program, confined(c), engine, owner, new(llm.Outages), w.Log)
+	builtIn, err := site.NewBuiltIn(w.Program, c, engine, owner, new(llm.Outages), w.Log)
 	if err != nil {
 		return eval.Worked{}, err
 	}
@@ -85,11 +86,14 @@ func (w Worker) Work(ctx context.Context, job eval.Job) (eval.Worked, error) {
 // confined is a configuration for tasks of others. MCP servers could show the real change, or the
 // files of the set, and a statement comes from whoever wrote the set: it must not reach tools of
 // the person who calls. Neither does a command of the model reach the network, and set-up reaches
-// package registries at most.
-func confined(c config.Config) config.Config {
+// package registries at most; in a task folder, whose image has all that is needed, nothing.
+func confined(c config.Config, t taskset.Task) config.Config {
 	c.MCPServers = nil
 	c.Sandbox.Network.Execution = string(sandbox.NoNetwork)
-	if c.Sandbox.Network.Setup == string(sandbox.OpenWorld) {
+	switch {
+	case t.Container != nil:
+		c.Sandbox.Network.Setup = string(sandbox.NoNetwork)
+	case c.Sandbox.Network.Setup == string(sandbox.OpenWorld):
 		c.Sandbox.Network.Setup = string(sandbox.Registries)
 	}
 	return c

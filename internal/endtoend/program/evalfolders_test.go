@@ -77,7 +77,7 @@ func TestEvalTaskFolders(t *testing.T) {
 	if err != nil || !strings.Contains(said, "1 of 2 tasks can be used") || !strings.Contains(said, "the solution changes no file in /app") {
 		t.Fatalf("the check: %v\n%s", err, said)
 	}
-	for play, want := range map[string]string{"gold": "100.0", "nonsense": "0.0 %"} {
+	for play, want := range map[string]string{"gold": "100.0", "nonsense": "play-nonsense  0.0 %"} {
 		if said, err := eval(play, "--play", play); err != nil || !strings.Contains(said, want) || !strings.Contains(said, "checked before") {
 			t.Errorf("%s: %v\n%s", play, err, said)
 		}

@@ -57,6 +57,9 @@ func (r *Repository) Import(ctx context.Context, archive io.Reader, on string) (
 	if streamErr := <-written; streamErr != nil && !errors.Is(streamErr, io.ErrClosedPipe) {
 		return "", streamErr
 	}
+	if err != nil && (git.NotWritten(err) || ctx.Err() != nil) {
+		return "", task.Wrap(task.DataDir, err, "the files cannot be written")
+	}
 	if err != nil {
 		return "", task.Wrap(task.Invalid, err, "no commit can be made of the files")
 	}

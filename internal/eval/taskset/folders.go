@@ -131,16 +131,25 @@ func taskFolders(set string) ([]string, error) {
 	return found, nil
 }
 
-// loadTaskFolders reads task folders.
+// loadTaskFolders reads task folders. One that cannot be used is left out with the reason, unless
+// it is the only one.
 func loadTaskFolders(set string, folders []string) (Set, error) {
 	made := Set{Name: filepath.Base(set)}
 	sum := sha256.New()
 	for _, folder := range folders {
 		one, err := loadTaskFolder(folder)
 		if err != nil {
-			return Set{}, task.Wrap(task.CodeOf(err), err, "the task folder "+folder+" cannot be used")
+			err = task.Wrap(task.CodeOf(err), err, "the task folder "+folder+" cannot be used")
+			one = Task{ID: filepath.Base(folder), Missing: err.Error()}
+			if len(folders) == 1 || !isID(one.ID) {
+				return Set{}, err
+			}
 		}
-		_, _ = fmt.Fprintf(sum, "%s %s\n", one.ID, one.Container.Hash) // never fails
+		hash := "unusable"
+		if one.Container != nil {
+			hash = one.Container.Hash
+		}
+		_, _ = fmt.Fprintf(sum, "%s %s\n", one.ID, hash) // never fails
 		made.Tasks = append(made.Tasks, one)
 	}
 	made.Hash = hex.EncodeToString(sum.Sum(nil))

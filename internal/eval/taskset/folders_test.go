@@ -131,6 +131,28 @@ func TestBadTaskFolders(t *testing.T) {
 	}
 }
 
+// One folder that cannot be used does not keep the others from it.
+func TestOneBadTaskFolder(t *testing.T) {
+	t.Parallel()
+	set := t.TempDir()
+	taskFolder(t, set, "bad", map[string]string{"instruction.md": ""})
+	taskFolder(t, set, "good", nil)
+	loaded, err := taskset.Load(set, taskset.Options{})
+	if err != nil || len(loaded.Tasks) != 2 {
+		t.Fatalf("%d tasks, %v", len(loaded.Tasks), err)
+	}
+	if bad := loaded.Tasks[0]; bad.ID != "bad" || !strings.Contains(bad.Missing, "no problem statement") {
+		t.Errorf("the bad one: %+v", bad)
+	}
+	if good := loaded.Tasks[1]; good.ID != "good" || good.Missing != "" || good.Container == nil {
+		t.Errorf("the good one: %+v", good)
+	}
+	taskFolder(t, set, "bad", map[string]string{"instruction.md": "Do it\n"})
+	if repaired, err := taskset.Load(set, taskset.Options{}); err != nil || repaired.Tasks[0].Missing != "" || repaired.Hash == loaded.Hash {
+		t.Errorf("repaired: %+v, %v", repaired, err)
+	}
+}
+
 // Nothing outside of a task folder becomes a part of it, neither by links nor by other kinds of
 // files.
 func TestLinksInTaskFolders(t *testing.T) {

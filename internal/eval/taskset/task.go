@@ -73,10 +73,15 @@ var (
 	commitForm = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 )
 
-// check says what is wrong with a task. Ids become names of files.
+// isID reports whether a text can be the id of a task. Ids become names of files.
+func isID(text string) bool {
+	return idForm.MatchString(text) && !strings.Contains(text, "..") && !strings.HasSuffix(text, ".")
+}
+
+// check says what is wrong with a task.
 func (t Task) check() error {
 	switch {
-	case !idForm.MatchString(t.ID) || strings.Contains(t.ID, "..") || strings.HasSuffix(t.ID, "."):
+	case !isID(t.ID):
 		return task.Errorf(task.Invalid, "%q is no id of a task: letters, digits, dots, hyphens and underscores, 150 at most", clip(t.ID))
 	case strings.TrimSpace(t.Statement) == "":
 		return task.Errorf(task.Invalid, "the task %s has no problem statement", t.ID)
