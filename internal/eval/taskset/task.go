@@ -83,6 +83,8 @@ func (t Task) check() error {
 	switch {
 	case !isID(t.ID):
 		return task.Errorf(task.Invalid, "%q is no id of a task: letters, digits, dots, hyphens and underscores, 150 at most", clip(t.ID))
+	case t.Missing != "" && t.Statement == "": // nothing of it could be read, and nobody tries it
+		return nil
 	case strings.TrimSpace(t.Statement) == "":
 		return task.Errorf(task.Invalid, "the task %s has no problem statement", t.ID)
 	case len(t.Statement) > maxStatement:
