@@ -141,7 +141,7 @@ func TestOneBadTaskFolder(t *testing.T) {
 	if err != nil || len(loaded.Tasks) != 2 {
 		t.Fatalf("%d tasks, %v", len(loaded.Tasks), err)
 	}
-	if bad := loaded.Tasks[0]; bad.ID != "bad" || !strings.Contains(bad.Missing, "no problem statement") {
+	if bad := loaded.Tasks[0]; bad.ID != "bad" || !strings.Contains(bad.Missing, "instruction.md") {
 		t.Errorf("the bad one: %+v", bad)
 	}
 	if good := loaded.Tasks[1]; good.ID != "good" || good.Missing != "" || good.Container == nil {
