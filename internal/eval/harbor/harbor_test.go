@@ -28,6 +28,12 @@ func (closedGate) Close() error              { return nil }
 
 const owner = "harbor-test"
 
+var discard = slog.New(slog.DiscardHandler)
+
+func noGate(sandbox.Policy) sandbox.Gate { return closedGate{} }
+
+func keepNone(sandbox.Info) bool { return false }
+
 // newRunner is a runner over a real engine.
 func newRunner(t *testing.T) (harbor.Runner, *docker.Engine) {
 	t.Helper()
@@ -35,8 +41,7 @@ func newRunner(t *testing.T) (harbor.Runner, *docker.Engine) {
 	if host == "" || os.Getenv("TORYO_TEST_DOCKER_IMAGE") == "" {
 		testkit.LeaveOut(t, "a Docker Engine (TORYO_TEST_DOCKER, TORYO_TEST_DOCKER_IMAGE)")
 	}
-	engine, err := docker.New(docker.Config{Host: host, Dir: t.TempDir(), Guest: testkit.Guest(), Log: slog.New(slog.DiscardHandler),
-		NewGate: func(sandbox.Policy) sandbox.Gate { return closedGate{} }})
+	engine, err := docker.New(docker.Config{Host: host, Dir: t.TempDir(), Guest: testkit.Guest(), Log: discard, NewGate: noGate})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package docker
 import (
 	"archive/tar"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,14 +14,11 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/pkg/stdcopy"
-	"github.com/moby/moby/api/types/build"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
-	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
-	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 var _ sandbox.Containers = (*Engine)(nil)
@@ -32,8 +28,6 @@ const (
 	noNetwork = "none"
 	// keptOutput is how much is kept of what a program prints: the end of it.
 	keptOutput = 64 << 10
-	// longestBuildError is how much is told of what a build prints.
-	longestBuildError = 1000
 	// diskEvery is how often the files are measured that a program writes.
 	diskEvery = 2 * time.Second
 )
@@ -49,90 +43,6 @@ func (e *Engine) Image(ctx context.Context, name string) (sandbox.Image, error) 
 		image.Folder, image.Volumes = found.Config.WorkingDir, slices.Sorted(maps.Keys(found.Config.Volumes))
 	}
 	return image, nil
-}
-
-// Build builds an image with the engine's own builder, which needs no other program.
-func (e *Engine) Build(ctx context.Context, b sandbox.Build) (digest string, err error) {
-	if found, err := e.Image(ctx, b.Name); err == nil || task.CodeOf(err) != task.NotFound {
-		return found.Digest, err
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, b.Timeout, errBuildTime)
-	defer cancel()
-	files, end := archived(b.Files)
-	defer func() {
-		if own := end(); own != nil {
-			digest, err = "", own
-		}
-	}()
-	limits := b.Limits.OrDefaults()
-	options := client.ImageBuildOptions{Tags: []string{b.Name}, Remove: true, ForceRemove: true, Memory: limits.Memory, MemorySwap: limits.Memory, Version: build.BuilderV1,
-		Labels: map[string]string{labelOwner: "build"}}
-	if !b.Network {
-		options.NetworkMode = noNetwork
-	}
-	built, err := e.api.ImageBuild(ctx, files, options)
-	if err != nil {
-		return "", buildFailed(ctx, err)
-	}
-	defer func() { _ = built.Body.Close() }() // it was only read
-	if err := readBuild(built.Body, b.Network); err != nil {
-		return "", buildFailed(ctx, err)
-	}
-	found, err := e.Image(ctx, b.Name)
-	return found.Digest, err
-}
-
-var errBuildTime = task.Errorf(task.Invalid, "building the image took longer than it may")
-
-func buildFailed(ctx context.Context, err error) error {
-	if errors.Is(context.Cause(ctx), errBuildTime) {
-		return errBuildTime
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	var refused *buildError
-	if errors.As(err, &refused) || errdefs.IsInvalidArgument(err) {
-		return task.Wrap(task.Invalid, err, "the image cannot be built")
-	}
-	return failed(err, "the image cannot be built")
-}
-
-// buildError is what the builder said before it gave up.
-type buildError struct{ said string }
-
-func (b *buildError) Error() string { return b.said }
-
-// triggers is what the builder says before it does the ONBUILD instructions of a base image. One of
-// them may have the engine itself fetch something.
-var triggers = lazyregexp.New(`^# Executing \d+ build trigger`)
-
-// readBuild reads what the builder says to its end. Without network it ends when a base image has
-// instructions of its own.
-func readBuild(from io.Reader, network bool) error {
-	decoder := json.NewDecoder(from)
-	var said tail
-	for {
-		var message struct {
-			Stream string `json:"stream"`
-			Error  string `json:"error"`
-		}
-		err := decoder.Decode(&message)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if message.Error != "" {
-			last := textfmt.OneLine(textfmt.Plain(string(said.end(longestBuildError))))
-			return &buildError{textfmt.Shorten(textfmt.OneLine(message.Error), longestBuildError) + ": " + last}
-		}
-		if !network && triggers.MatchString(message.Stream) {
-			return &buildError{"its base image has ONBUILD instructions, which may fetch from the network"}
-		}
-		_, _ = said.Write([]byte(message.Stream)) // never fails
-	}
 }
 
 // archived is what a function writes, as it is read. Whoever reads it calls end, upon which the
@@ -228,7 +138,7 @@ func (e *Engine) createOnce(ctx context.Context, once sandbox.Once) (string, err
 	made, err := e.api.ContainerCreate(ctx, client.ContainerCreateOptions{
 		Config: &container.Config{
 			Image: once.Image, User: "0:0", Entrypoint: program, Cmd: []string{}, Env: env, WorkingDir: once.Folder, Hostname: "task", NetworkDisabled: !once.Network,
-			AttachStdout: true, AttachStderr: true, Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+			OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true, Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 			Labels: map[string]string{labelOwner: once.Owner, labelTask: sandbox.ScoreTask, labelGeneration: strconv.FormatInt(over.Unix(), 10)},
 		},
 		HostConfig: &container.HostConfig{
@@ -246,7 +156,7 @@ func (e *Engine) createOnce(ctx context.Context, once sandbox.Once) (string, err
 // runOnce runs the program of a container, which is its first process: when that ends, the
 // kernel ends all others.
 func (e *Engine) runOnce(ctx context.Context, id string, once sandbox.Once) (sandbox.Ended, error) {
-	attached, err := e.api.ContainerAttach(ctx, id, client.ContainerAttachOptions{Stream: true, Stdout: true, Stderr: true})
+	attached, err := e.api.ContainerAttach(ctx, id, client.ContainerAttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
 	if err != nil {
 		return sandbox.Ended{}, failed(err, "the container cannot be attached to")
 	}
