@@ -63,3 +63,33 @@ func TestBaseImagesThatFetch(t *testing.T) {
 	}
 	noContainers(t, engine)
 }
+
+// A build ends with the time for work.
+//
+//nolint:paralleltest // it lists the containers of all
+func TestLimitsOfABuild(t *testing.T) {
+	runner, engine := newRunner(t)
+	runner.WorkTimeout = 3 * time.Second
+	for what, one := range map[string]struct{ command, says string }{
+		"time": {"sleep 1000", "longer than it may"},
+	} {
+		made := folder(t, map[string]string{"environment/Dockerfile": "# " + t.TempDir() + "\nFROM " + os.Getenv("TORYO_TEST_DOCKER_IMAGE") + "\nWORKDIR /app\nRUN " + one.command + "\n"})
+		if _, err := runner.Prepare(t.Context(), made, filepath.Join(t.TempDir(), "files.git")); err == nil || !strings.Contains(err.Error(), one.says) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	noContainers(t, engine)
+}
+
+// Files take of the disk, however empty.
+//
+//nolint:paralleltest // it lists the containers of all
+func TestEmptyFiles(t *testing.T) {
+	runner, engine := newRunner(t)
+	runner.Limits.Disk = 40 << 20
+	made, from := prepare(t, runner, folder(t, map[string]string{"tests/test.sh": "#!/bin/bash\nmkdir /many; cd /many; seq 20000 | xargs touch; echo 1 > /logs/verifier/reward.txt; sleep 1000\n"}))
+	if result, err := runner.Score(t.Context(), made, from, from.Base); err != nil || !strings.Contains(result.Problem, "limit of disk") {
+		t.Errorf("%+v, %v", result, err)
+	}
+	noContainers(t, engine)
+}

@@ -103,8 +103,17 @@ func (r Runner) fits(c taskset.Container) error {
 			return task.Errorf(task.Unsupported, "it needs %d MB of %s, and %s is %d MB", one.needs>>20, one.what, one.key, one.gives>>20).WithHint("raise %s", one.key)
 		}
 	}
+	if c.Memory > 0 && c.Memory < leastMemory || c.CPUs > 0 && c.CPUs < leastCPUs {
+		return task.Errorf(task.Unsupported, "it asks for %d bytes of memory and %v processors, and the engine gives no container less than %d and %v", c.Memory, c.CPUs, leastMemory, leastCPUs)
+	}
 	return nil
 }
+
+// The engine gives no container less.
+const (
+	leastMemory = 6 << 20
+	leastCPUs   = 0.01
+)
 
 // limits are those of the configuration, or what the task needs if that is less.
 func (r Runner) limits(c taskset.Container) sandbox.Limits {
@@ -145,7 +154,7 @@ func (r Runner) image(ctx context.Context, c taskset.Container) (sandbox.Image, 
 	}
 	const tag = 32 // characters of the hash
 	name := imageName + ":" + hash[:tag]
-	_, err = r.Engine.Build(ctx, sandbox.Build{Name: name, Network: r.Network, Bases: bases, Limits: r.Limits, Timeout: c.BuildTimeout,
+	_, err = r.Engine.Build(ctx, sandbox.Build{Name: name, Network: r.Network, Bases: bases, Limits: r.limits(c), Timeout: min(c.BuildTimeout, r.WorkTimeout),
 		Files: func(to *tar.Writer) error { return taskset.Archive(c.Folder, taskset.FolderEnvironment, "", to) }})
 	if err != nil {
 		if !r.Network {

@@ -219,6 +219,8 @@ func TestFoldersThatCannotBePrepared(t *testing.T) {
 		"system folder":       {map[string]string{"environment/Dockerfile": image + "WORKDIR /logs/verifier\n"}, "working directory"},
 		"no such image":       {map[string]string{"task.toml": toml + "docker_image = \"localhost:1/none\"\n", "environment/Dockerfile": "FROM localhost:1/none\n"}, "cannot be built"},
 		"an address":          {map[string]string{"environment/Dockerfile": image + "A\\\nDD --chown=0:0 \\\n http://169.254.169.254/latest /app/\n"}, "--allow-network"},
+		"little memory":       {map[string]string{"task.toml": strings.Replace(toml, "256", "1", 1)}, "no container less"},
+		"fills the disk":      {map[string]string{"environment/Dockerfile": image + "# " + t.TempDir() + "\nRUN dd if=/dev/zero of=/big bs=1M count=400; sleep 50\n"}, "limit of disk"},
 		"much memory":         {map[string]string{"task.toml": strings.Replace(toml, "256", "9999", 1)}, "sandbox.memory"},
 	} {
 		if _, err := runner.Prepare(t.Context(), folder(t, one.changes), filepath.Join(t.TempDir(), "files.git")); err == nil || !strings.Contains(err.Error(), one.says) {

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/build"
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"github.com/toryo-dev/toryo/internal/lazyregexp"
@@ -40,17 +42,33 @@ func (e *Engine) Build(ctx context.Context, b sandbox.Build) (digest string, err
 		}
 	}()
 	limits := b.Limits.OrDefaults()
-	options := client.ImageBuildOptions{Tags: []string{b.Name}, Remove: true, ForceRemove: true, Memory: limits.Memory, MemorySwap: limits.Memory, Version: build.BuilderV1,
+	const period = 100_000 // microseconds
+	options := client.ImageBuildOptions{CPUPeriod: period, CPUQuota: int64(limits.CPUs * period), Tags: []string{b.Name}, Remove: true, ForceRemove: true, Memory: limits.Memory, MemorySwap: limits.Memory, Version: build.BuilderV1,
 		Labels: map[string]string{labelOwner: "build"}}
 	if !b.Network {
 		options.NetworkMode = noNetwork
 	}
+	ctx, stop := context.WithCancelCause(ctx)
+	commands, watched := make(chan string), make(chan struct{})
+	go func() { // ends with the context
+		defer close(watched)
+		e.watchBuild(ctx, limits, commands, stop)
+	}()
+	defer func() {
+		stop(context.Canceled)
+		<-watched
+	}()
 	built, err := e.api.ImageBuild(ctx, files, options)
 	if err != nil {
 		return "", buildFailed(ctx, err)
 	}
 	defer func() { _ = built.Body.Close() }() // it was only read
-	if err := readBuild(built.Body, b.Network); err != nil {
+	if err := readBuild(built.Body, b.Network, func(container string) {
+		select {
+		case commands <- container:
+		case <-ctx.Done():
+		}
+	}); err != nil {
 		return "", buildFailed(ctx, err)
 	}
 	found, err := e.Image(ctx, b.Name)
@@ -74,6 +92,44 @@ func (e *Engine) lookAt(ctx context.Context, base sandbox.Base) error {
 	}
 	return nil
 }
+
+// watchBuild limits the containers of a build that commands name, as far as the builder does not: it
+// ends the build when they have written too much together, as far as was seen.
+func (e *Engine) watchBuild(ctx context.Context, limits sandbox.Limits, commands <-chan string, stop context.CancelCauseFunc) {
+	measure := time.NewTimer(diskEvery)
+	defer measure.Stop()
+	threads := int64(2*limits.Processes + spareThreads)
+	var now string // the container
+	var before, last int64
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now = <-commands:
+			before, last = before+last, 0
+			_, err := e.api.ContainerUpdate(ctx, now, client.ContainerUpdateOptions{Resources: &container.Resources{PidsLimit: &threads}})
+			if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsConflict(err) && e.isRunning(ctx, now) {
+				stop(failed(err, "the processes of a build cannot be limited"))
+			}
+		case <-measure.C:
+			began := time.Now()
+			if now != "" {
+				last = max(last, e.taken(ctx, now))
+			}
+			if before+last > limits.Disk {
+				stop(errBuildDisk)
+			}
+			measure.Reset(max(diskEvery, time.Since(began)))
+		}
+	}
+}
+
+func (e *Engine) isRunning(ctx context.Context, id string) bool {
+	found, err := e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	return err == nil && found.Container.State != nil && found.Container.State.Running
+}
+
+var errBuildDisk = task.Errorf(task.Invalid, "building the image exceeded the limit of %s", sandbox.DiskLimit)
 
 var errBuildTime = task.Errorf(task.Invalid, "building the image took longer than it may")
 
@@ -100,9 +156,12 @@ func (b *buildError) Error() string { return b.said }
 // them may have the engine itself fetch something.
 var triggers = lazyregexp.New(`^# Executing \d+ build trigger`)
 
+// commandOf is what the builder says when it has made the container of a command, before it runs.
+var commandOf = lazyregexp.New(`^ ---> Running in ([0-9a-f]{12})\s*$`)
+
 // readBuild reads what the builder says to its end. Without network it ends when a base image has
-// instructions of its own.
-func readBuild(from io.Reader, network bool) error {
+// instructions of its own. It tells of the containers of commands.
+func readBuild(from io.Reader, network bool, command func(container string)) error {
 	decoder := json.NewDecoder(from)
 	var said tail
 	for {
@@ -123,6 +182,9 @@ func readBuild(from io.Reader, network bool) error {
 		}
 		if !network && triggers.MatchString(message.Stream) {
 			return &buildError{"its base image has ONBUILD instructions, which may fetch from the network"}
+		}
+		if found := commandOf.FindStringSubmatch(message.Stream); found != nil {
+			command(found[1])
 		}
 		_, _ = said.Write([]byte(message.Stream)) // never fails
 	}

@@ -3,13 +3,18 @@ package docker
 import (
 	"archive/tar"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
+	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -19,6 +24,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 var _ sandbox.Containers = (*Engine)(nil)
@@ -30,6 +36,9 @@ const (
 	keptOutput = 64 << 10
 	// diskEvery is how often the files are measured that a program writes.
 	diskEvery = 2 * time.Second
+	// handlingTime is how long it may take to copy files into a container, and to read those that
+	// it leaves.
+	handlingTime = 30 * time.Minute
 )
 
 // Image looks at an image.
@@ -97,7 +106,9 @@ func (e *Engine) Once(ctx context.Context, once sandbox.Once) (ended sandbox.End
 	}()
 	if once.Files != nil {
 		files, end := archived(once.Files)
-		_, err := e.api.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: "/", Content: files})
+		handling, cancel := context.WithTimeoutCause(ctx, handlingTime, errHandling)
+		defer cancel()
+		_, err := e.api.CopyToContainer(handling, id, client.CopyToContainerOptions{DestinationPath: "/", Content: files})
 		if own := end(); own != nil {
 			return sandbox.Ended{}, own
 		}
@@ -111,10 +122,14 @@ func (e *Engine) Once(ctx context.Context, once sandbox.Once) (ended sandbox.End
 		}
 	}
 	if once.Read != nil {
-		err = once.Read(ctx, containerFiles{e, id})
+		handling, cancel := context.WithTimeoutCause(ctx, handlingTime, errHandling)
+		defer cancel()
+		err = once.Read(handling, containerFiles{e, id})
 	}
 	return ended, err
 }
+
+var errHandling = task.Errorf(task.Unavailable, "copying the files of a container took too long")
 
 func (e *Engine) createOnce(ctx context.Context, once sandbox.Once) (string, error) {
 	limits := once.Limits.OrDefaults()
@@ -131,7 +146,7 @@ func (e *Engine) createOnce(ctx context.Context, once sandbox.Once) (string, err
 	if len(program) == 0 {
 		program = []string{"none"} // which is never started
 	}
-	over := time.Now().Add(once.Timeout + beginTimeout + stopTimeout)
+	over := time.Now().Add(once.Timeout + beginTimeout + 2*handlingTime + measureTimeout + stopTimeout)
 	// As for sandboxes: a request that is cut off makes a container of which nobody knows the name.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginTimeout)
 	defer cancel()
@@ -192,8 +207,13 @@ func (e *Engine) runOnce(ctx context.Context, id string, once sandbox.Once) (san
 func (e *Engine) await(ctx context.Context, id string, once sandbox.Once, wait client.ContainerWaitResult) (ended sandbox.Ended, err error) {
 	limit := time.NewTimer(once.Timeout)
 	defer limit.Stop()
-	measure := time.NewTicker(diskEvery)
+	measure := time.NewTimer(diskEvery)
 	defer measure.Stop()
+	measured, began := make(chan int64, 1), time.Now()
+	measuring, stop := context.WithCancel(ctx)
+	var measures sync.WaitGroup
+	defer measures.Wait()
+	defer stop()
 	most := once.Limits.OrDefaults().Disk
 	kill := func(why sandbox.Limit) error {
 		if ended.Exceeded != sandbox.NoLimit {
@@ -211,10 +231,14 @@ func (e *Engine) await(ctx context.Context, id string, once sandbox.Once, wait c
 			return ended, context.Cause(ctx)
 		case <-limit.C:
 			err = kill(sandbox.TimeLimit)
-		case <-measure.C:
-			if e.size(ctx, id) > most {
+		case <-measure.C: // beside this, since it can take long
+			began = time.Now()
+			measures.Go(func() { measured <- e.taken(measuring, id) })
+		case taken := <-measured:
+			if taken > most {
 				err = kill(sandbox.DiskLimit)
 			}
+			measure.Reset(max(diskEvery, time.Since(began)))
 		case err := <-wait.Error:
 			return ended, failed(err, "the container cannot be waited for")
 		case result := <-wait.Result:
@@ -250,6 +274,42 @@ func (e *Engine) size(ctx context.Context, id string) int64 {
 		return 0
 	}
 	return *found.Container.SizeRw
+}
+
+// taken is what the files that a container has written take of the disk, or less if that cannot be said
+// now. However empty, each of them takes some.
+func (e *Engine) taken(ctx context.Context, id string) int64 {
+	ctx, cancel := context.WithTimeout(ctx, measureTimeout)
+	defer cancel()
+	return e.size(ctx, id) + e.changed(ctx, id)*workdir.MinSize
+}
+
+// changed is how many files of a container are new or others than those of its image. They are counted
+// as they are read: the client would keep all of their names.
+func (e *Engine) changed(ctx context.Context, id string) (files int64) {
+	dial := e.api.Dialer()
+	to := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://docker/containers/"+url.PathEscape(id)+"/changes", http.NoBody)
+	if err != nil {
+		return 0
+	}
+	answer, err := to.Do(request)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = answer.Body.Close() }() // it was only read
+	decoder := json.NewDecoder(answer.Body)
+	if _, err := decoder.Token(); err != nil || answer.StatusCode != http.StatusOK {
+		return 0
+	}
+	for decoder.More() {
+		var one struct{}
+		if decoder.Decode(&one) != nil {
+			break
+		}
+		files++
+	}
+	return files
 }
 
 // containerFiles are the files of a container.
