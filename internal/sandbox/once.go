@@ -25,8 +25,17 @@ type Build struct {
 	// Files writes the folder with the Dockerfile.
 	Files   func(to *tar.Writer) error
 	Network bool // commands of the Dockerfile reach the engine's network
+	// Bases are the images that the Dockerfile begins from. Without network they are looked at
+	// first, and refused if instructions of their own would be done in the build.
+	Bases   []Base
 	Limits  Limits
 	Timeout time.Duration
+}
+
+// Base is an image that a Dockerfile begins from.
+type Base struct {
+	Name     string
+	Platform string // that it is to have; empty for that of the engine
 }
 
 // Image is what an engine says of an image.
@@ -36,7 +45,8 @@ type Image struct {
 	Volumes []string // folders that are in no limit of the disk
 }
 
-// Once is a program that is run in a container of its own.
+// Once is a program that is run in a container of its own. Nothing is written to its standard input,
+// which ends when whoever has started it is gone.
 type Once struct {
 	Owner   string // who may reap it
 	Image   string

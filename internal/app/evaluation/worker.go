@@ -47,6 +47,10 @@ var _ eval.Worker = Worker{}
 
 // Work implements eval.Worker.
 func (w Worker) Work(ctx context.Context, job eval.Job) (eval.Worked, error) {
+	// What a killed evaluation has left may be over only by now.
+	if err := ReapOld(ctx, w.Engine, w.Program.Now()); err != nil {
+		w.Log.WarnContext(ctx, "failed to remove the sandboxes of an earlier evaluation", "error", err)
+	}
 	c := w.Configs[job.Model]
 	if w.Play != "" {
 		played, remove, err := w.play(ctx, c, job)

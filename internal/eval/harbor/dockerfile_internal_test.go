@@ -1,6 +1,9 @@
 package harbor
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // However an ADD is written for the builder, it is found. Others are not taken for one.
 func TestMayFetch(t *testing.T) {
@@ -25,6 +28,35 @@ func TestMayFetch(t *testing.T) {
 	} {
 		if mayFetch(text) != want {
 			t.Errorf("%q: %v", text, !want)
+		}
+	}
+}
+
+// The images that a Dockerfile begins from are found, or it is said that they cannot be.
+func TestBasesIn(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"FROM x\nRUN echo \\\n  a\nfrom y:1 as Z\nFROM z\nFROM scratch\n":            "[{x } {y:1 }]",
+		"FROM --platform=linux/amd64 x@sha256:0 AS a # \n":                           "unclear",
+		"\ufeff# syntax=x\nFROM --platform=linux/amd64 x@sha256:0 AS a\nFROM\ta\r\n": "[{x@sha256:0 linux/amd64}]",
+		"ARG X=y\nFROM ${X}\n": "unclear",
+		"ARG X=y\nFROM x$X\n":  "unclear",
+		"FROM \\\nx\n":         "unclear",
+		"FR\\\nOM x\n":         "unclear",
+		"FROM x\nRUN true \\\nFROM y AS z\nFROM z\n":            "unclear",
+		"FROM x\nRUN true \\ \n\n# a\nFROM y AS z\nFROM z\n":    "unclear",
+		"# escape=`\nFROM x\nRUN true `\nFROM y AS z\nFROM z\n": "unclear",
+		"FROM --other=y x\n": "unclear",
+		"FROM\n":             "unclear",
+		"FROM x\nRUN echo from y\n# FROM y\nCOPY --from=a b c\n": "[{x }]",
+	} {
+		bases, unclear := basesIn(text)
+		got := fmt.Sprint(bases)
+		if unclear != "" {
+			got = "unclear"
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/toryo-dev/toryo/internal/eval/source"
 	"github.com/toryo-dev/toryo/internal/eval/taskset"
@@ -38,7 +37,7 @@ type Runner struct {
 // same files are built once.
 const imageName = "toryo-eval"
 
-// Where things are in a container. The script and the files of the work are gone before the tests
+// Where things are in a container. What the names of this program have is gone before the tests
 // begin.
 const (
 	testsPath    = "/tests"
@@ -47,6 +46,7 @@ const (
 	rewardPath   = logsPath + "/verifier"
 	startPath    = "/toryo-start.sh"
 	stagePath    = "/toryo-work"
+	packedPath   = "/toryo-tests" // the tests until the work is in its place
 )
 
 // Prepare makes a task ready: its image is there, and the files in the image's working directory
@@ -103,8 +103,17 @@ func (r Runner) fits(c taskset.Container) error {
 			return task.Errorf(task.Unsupported, "it needs %d MB of %s, and %s is %d MB", one.needs>>20, one.what, one.key, one.gives>>20).WithHint("raise %s", one.key)
 		}
 	}
+	if c.Memory > 0 && c.Memory < leastMemory || c.CPUs > 0 && c.CPUs < leastCPUs {
+		return task.Errorf(task.Unsupported, "it asks for %d bytes of memory and %v processors, and the engine gives no container less than %d and %v", c.Memory, c.CPUs, leastMemory, leastCPUs)
+	}
 	return nil
 }
+
+// The engine gives no container less.
+const (
+	leastMemory = 6 << 20
+	leastCPUs   = 0.01
+)
 
 // limits are those of the configuration, or what the task needs if that is less.
 func (r Runner) limits(c taskset.Container) sandbox.Limits {
@@ -132,8 +141,12 @@ func (r Runner) image(ctx context.Context, c taskset.Container) (sandbox.Image, 
 			return found, task.Errorf(task.NotFound, "the image %s is not there", c.Image).WithHint("get it with: docker pull %s", c.Image)
 		}
 	}
-	if err := r.mayBuild(c); err != nil {
-		return sandbox.Image{}, err
+	var bases []sandbox.Base
+	if !r.Network {
+		var err error
+		if bases, err = basesOf(c); err != nil {
+			return sandbox.Image{}, err
+		}
 	}
 	hash, err := taskset.HashOf(c.Folder, taskset.FolderEnvironment)
 	if err != nil {
@@ -141,7 +154,7 @@ func (r Runner) image(ctx context.Context, c taskset.Container) (sandbox.Image, 
 	}
 	const tag = 32 // characters of the hash
 	name := imageName + ":" + hash[:tag]
-	_, err = r.Engine.Build(ctx, sandbox.Build{Name: name, Network: r.Network, Limits: r.Limits, Timeout: c.BuildTimeout,
+	_, err = r.Engine.Build(ctx, sandbox.Build{Name: name, Network: r.Network, Bases: bases, Limits: r.limits(c), Timeout: min(c.BuildTimeout, r.WorkTimeout),
 		Files: func(to *tar.Writer) error { return taskset.Archive(c.Folder, taskset.FolderEnvironment, "", to) }})
 	if err != nil {
 		if !r.Network {
@@ -152,49 +165,13 @@ func (r Runner) image(ctx context.Context, c taskset.Container) (sandbox.Image, 
 	return r.Engine.Image(ctx, name)
 }
 
-// mayBuild refuses a Dockerfile that may have the engine itself fetch something, if there is to
-// be no network: the network of a build is that of its commands only.
-func (r Runner) mayBuild(c taskset.Container) error {
-	if r.Network {
-		return nil
-	}
-	text, err := taskset.DockerfileOf(c.Folder)
-	if err != nil {
-		return err
-	}
-	if mayFetch(text) {
-		return task.Errorf(task.Unsupported, "a line of its Dockerfile may be an ADD or ONBUILD, by which the engine can fetch from the network; that needs --allow-network").WithHint("COPY needs none")
-	}
-	return nil
-}
-
-// mayFetch reports whether a line of a Dockerfile may be an ADD or an ONBUILD. The builder puts
-// continued lines together in ways of its own, but an instruction always begins where a line of the
-// file does. So it is enough to look at the first word of each, which may be cut off there. Lines
-// of other instructions that begin with such a word are taken for one too.
-func mayFetch(dockerfile string) bool {
-	isSpace := func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' }
-	for line := range strings.FieldsFuncSeq(dockerfile, func(r rune) bool { return r == '\n' || r == '\r' }) {
-		for word := range strings.FieldsFuncSeq(strings.ToLower(line), isSpace) {
-			start := strings.TrimRight(word, "\\`")
-			for _, instruction := range []string{"add", "onbuild"} {
-				if start == instruction || start != word && start != "" && strings.HasPrefix(instruction, start) {
-					return true
-				}
-			}
-			break
-		}
-	}
-	return false
-}
-
 // isUsable reports whether a folder can be the place of the work: over others the workspace cannot
 // be put, or tests and rewards would be files of the work.
 func isUsable(folder string) bool {
-	if slices.Contains([]string{"/", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/usr/local/bin", "/var", "/home", "/tmp", "/run", sandbox.HomePath, "/opt"}, folder) {
+	if slices.Contains([]string{"/", "/usr", "/usr/lib", "/usr/lib64", "/usr/local", "/usr/local/bin", "/var", "/home", "/tmp", "/run", sandbox.HomePath, "/opt"}, folder) {
 		return false
 	}
-	for _, other := range []string{testsPath, solutionPath, logsPath, stagePath, startPath, "/.toryo", "/proc", "/sys", "/dev", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/boot"} {
+	for _, other := range []string{testsPath, solutionPath, logsPath, stagePath, startPath, packedPath, "/.toryo", "/proc", "/sys", "/dev", "/etc", "/bin", "/sbin", "/usr/bin", "/usr/sbin", "/lib", "/lib64", "/boot"} {
 		if folder == other || strings.HasPrefix(folder, other+"/") {
 			return false
 		}
@@ -209,12 +186,11 @@ func isUsable(folder string) bool {
 // Solve runs the solution of a task and makes a commit of what it leaves in the working directory.
 func (r Runner) Solve(ctx context.Context, t taskset.Task, from *source.Repository) (commit string, err error) {
 	c := *t.Container
-	script := "cd " + sandbox.Quote(c.Workdir) + " && chmod +x " + solutionPath + "/" + taskset.SolutionScript + " && exec " + solutionPath + "/" + taskset.SolutionScript + "\n"
 	ended, err := r.Engine.Once(ctx, sandbox.Once{
 		Owner: r.Owner, Image: c.Image, Folder: c.Workdir, Program: []string{"/bin/sh", startPath}, Env: both(c.Env, c.SolutionEnv),
 		Network: r.Network && c.Network, Limits: r.limits(c), Timeout: min(c.WorkTimeout, r.WorkTimeout),
 		Files: func(to *tar.Writer) error {
-			if err := startWith(to, script); err != nil {
+			if err := startWith(to, solving(c.Workdir)); err != nil {
 				return err
 			}
 			return folderTo(to, c.Folder, taskset.FolderSolution, solutionPath)
@@ -273,7 +249,7 @@ func (r Runner) Score(ctx context.Context, t taskset.Task, from *source.Reposito
 			if err := stage(ctx, to, from, changes, sizes); err != nil {
 				return err
 			}
-			return folderTo(to, c.Folder, taskset.FolderTests, testsPath)
+			return folderTo(to, c.Folder, taskset.FolderTests, packedPath)
 		},
 		Read: func(ctx context.Context, files sandbox.Files) (err error) {
 			read, err = readRewards(ctx, files)
@@ -290,29 +266,6 @@ func (r Runner) Score(ctx context.Context, t taskset.Task, from *source.Reposito
 	}
 	result.Reward, result.Problem = read.reward()
 	return result, nil
-}
-
-// scoring is the script that puts the work in its place and then becomes the tests, which are the
-// first process of the container: no other can kill it, and all others end with it. Whatever
-// lies where the reward is read from goes before they begin.
-func scoring(workdir string, changes []source.Change) string {
-	var script strings.Builder
-	fmt.Fprintf(&script, "set -e\ncd %s\n", sandbox.Quote(workdir))
-	for _, change := range changes {
-		fmt.Fprintf(&script, "rm -rf -- %s\n", sandbox.Quote(change.Name))
-	}
-	for i, change := range changes {
-		if change.IsGone() {
-			continue
-		}
-		if folder := path.Dir(change.Name); folder != "." {
-			fmt.Fprintf(&script, "mkdir -p -- %s\n", sandbox.Quote(folder))
-		}
-		fmt.Fprintf(&script, "mv -- %s/%d %s\n", stagePath, i, sandbox.Quote(change.Name))
-	}
-	fmt.Fprintf(&script, "rm -rf %s %s %s\nmkdir -p %s %s/agent %s/artifacts\nchmod +x %s/%s\nexec %s/%s\n",
-		stagePath, startPath, rewardPath, rewardPath, logsPath, logsPath, testsPath, taskset.TestScript, testsPath, taskset.TestScript)
-	return script.String()
 }
 
 // The modes of git that matter here.

@@ -28,6 +28,12 @@ func (closedGate) Close() error              { return nil }
 
 const owner = "harbor-test"
 
+var discard = slog.New(slog.DiscardHandler)
+
+func noGate(sandbox.Policy) sandbox.Gate { return closedGate{} }
+
+func keepNone(sandbox.Info) bool { return false }
+
 // newRunner is a runner over a real engine.
 func newRunner(t *testing.T) (harbor.Runner, *docker.Engine) {
 	t.Helper()
@@ -35,8 +41,7 @@ func newRunner(t *testing.T) (harbor.Runner, *docker.Engine) {
 	if host == "" || os.Getenv("TORYO_TEST_DOCKER_IMAGE") == "" {
 		testkit.LeaveOut(t, "a Docker Engine (TORYO_TEST_DOCKER, TORYO_TEST_DOCKER_IMAGE)")
 	}
-	engine, err := docker.New(docker.Config{Host: host, Dir: t.TempDir(), Guest: testkit.Guest(), Log: slog.New(slog.DiscardHandler),
-		NewGate: func(sandbox.Policy) sandbox.Gate { return closedGate{} }})
+	engine, err := docker.New(docker.Config{Host: host, Dir: t.TempDir(), Guest: testkit.Guest(), Log: discard, NewGate: noGate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,6 +219,8 @@ func TestFoldersThatCannotBePrepared(t *testing.T) {
 		"system folder":       {map[string]string{"environment/Dockerfile": image + "WORKDIR /logs/verifier\n"}, "working directory"},
 		"no such image":       {map[string]string{"task.toml": toml + "docker_image = \"localhost:1/none\"\n", "environment/Dockerfile": "FROM localhost:1/none\n"}, "cannot be built"},
 		"an address":          {map[string]string{"environment/Dockerfile": image + "A\\\nDD --chown=0:0 \\\n http://169.254.169.254/latest /app/\n"}, "--allow-network"},
+		"little memory":       {map[string]string{"task.toml": strings.Replace(toml, "256", "1", 1)}, "no container less"},
+		"fills the disk":      {map[string]string{"environment/Dockerfile": image + "# " + t.TempDir() + "\nRUN dd if=/dev/zero of=/big bs=1M count=400; sleep 50\n"}, "limit of disk"},
 		"much memory":         {map[string]string{"task.toml": strings.Replace(toml, "256", "9999", 1)}, "sandbox.memory"},
 	} {
 		if _, err := runner.Prepare(t.Context(), folder(t, one.changes), filepath.Join(t.TempDir(), "files.git")); err == nil || !strings.Contains(err.Error(), one.says) {

@@ -8,21 +8,23 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
+	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/pkg/stdcopy"
-	"github.com/moby/moby/api/types/build"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
-	"github.com/toryo-dev/toryo/internal/lazyregexp"
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/task"
-	"github.com/toryo-dev/toryo/internal/textfmt"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 var _ sandbox.Containers = (*Engine)(nil)
@@ -32,10 +34,11 @@ const (
 	noNetwork = "none"
 	// keptOutput is how much is kept of what a program prints: the end of it.
 	keptOutput = 64 << 10
-	// longestBuildError is how much is told of what a build prints.
-	longestBuildError = 1000
 	// diskEvery is how often the files are measured that a program writes.
 	diskEvery = 2 * time.Second
+	// handlingTime is how long it may take to copy files into a container, and to read those that
+	// it leaves.
+	handlingTime = 30 * time.Minute
 )
 
 // Image looks at an image.
@@ -49,90 +52,6 @@ func (e *Engine) Image(ctx context.Context, name string) (sandbox.Image, error) 
 		image.Folder, image.Volumes = found.Config.WorkingDir, slices.Sorted(maps.Keys(found.Config.Volumes))
 	}
 	return image, nil
-}
-
-// Build builds an image with the engine's own builder, which needs no other program.
-func (e *Engine) Build(ctx context.Context, b sandbox.Build) (digest string, err error) {
-	if found, err := e.Image(ctx, b.Name); err == nil || task.CodeOf(err) != task.NotFound {
-		return found.Digest, err
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, b.Timeout, errBuildTime)
-	defer cancel()
-	files, end := archived(b.Files)
-	defer func() {
-		if own := end(); own != nil {
-			digest, err = "", own
-		}
-	}()
-	limits := b.Limits.OrDefaults()
-	options := client.ImageBuildOptions{Tags: []string{b.Name}, Remove: true, ForceRemove: true, Memory: limits.Memory, MemorySwap: limits.Memory, Version: build.BuilderV1,
-		Labels: map[string]string{labelOwner: "build"}}
-	if !b.Network {
-		options.NetworkMode = noNetwork
-	}
-	built, err := e.api.ImageBuild(ctx, files, options)
-	if err != nil {
-		return "", buildFailed(ctx, err)
-	}
-	defer func() { _ = built.Body.Close() }() // it was only read
-	if err := readBuild(built.Body, b.Network); err != nil {
-		return "", buildFailed(ctx, err)
-	}
-	found, err := e.Image(ctx, b.Name)
-	return found.Digest, err
-}
-
-var errBuildTime = task.Errorf(task.Invalid, "building the image took longer than it may")
-
-func buildFailed(ctx context.Context, err error) error {
-	if errors.Is(context.Cause(ctx), errBuildTime) {
-		return errBuildTime
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	var refused *buildError
-	if errors.As(err, &refused) || errdefs.IsInvalidArgument(err) {
-		return task.Wrap(task.Invalid, err, "the image cannot be built")
-	}
-	return failed(err, "the image cannot be built")
-}
-
-// buildError is what the builder said before it gave up.
-type buildError struct{ said string }
-
-func (b *buildError) Error() string { return b.said }
-
-// triggers is what the builder says before it does the ONBUILD instructions of a base image. One of
-// them may have the engine itself fetch something.
-var triggers = lazyregexp.New(`^# Executing \d+ build trigger`)
-
-// readBuild reads what the builder says to its end. Without network it ends when a base image has
-// instructions of its own.
-func readBuild(from io.Reader, network bool) error {
-	decoder := json.NewDecoder(from)
-	var said tail
-	for {
-		var message struct {
-			Stream string `json:"stream"`
-			Error  string `json:"error"`
-		}
-		err := decoder.Decode(&message)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if message.Error != "" {
-			last := textfmt.OneLine(textfmt.Plain(string(said.end(longestBuildError))))
-			return &buildError{textfmt.Shorten(textfmt.OneLine(message.Error), longestBuildError) + ": " + last}
-		}
-		if !network && triggers.MatchString(message.Stream) {
-			return &buildError{"its base image has ONBUILD instructions, which may fetch from the network"}
-		}
-		_, _ = said.Write([]byte(message.Stream)) // never fails
-	}
 }
 
 // archived is what a function writes, as it is read. Whoever reads it calls end, upon which the
@@ -187,7 +106,9 @@ func (e *Engine) Once(ctx context.Context, once sandbox.Once) (ended sandbox.End
 	}()
 	if once.Files != nil {
 		files, end := archived(once.Files)
-		_, err := e.api.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: "/", Content: files})
+		handling, cancel := context.WithTimeoutCause(ctx, handlingTime, errHandling)
+		defer cancel()
+		_, err := e.api.CopyToContainer(handling, id, client.CopyToContainerOptions{DestinationPath: "/", Content: files})
 		if own := end(); own != nil {
 			return sandbox.Ended{}, own
 		}
@@ -201,10 +122,14 @@ func (e *Engine) Once(ctx context.Context, once sandbox.Once) (ended sandbox.End
 		}
 	}
 	if once.Read != nil {
-		err = once.Read(ctx, containerFiles{e, id})
+		handling, cancel := context.WithTimeoutCause(ctx, handlingTime, errHandling)
+		defer cancel()
+		err = once.Read(handling, containerFiles{e, id})
 	}
 	return ended, err
 }
+
+var errHandling = task.Errorf(task.Unavailable, "copying the files of a container took too long")
 
 func (e *Engine) createOnce(ctx context.Context, once sandbox.Once) (string, error) {
 	limits := once.Limits.OrDefaults()
@@ -221,14 +146,14 @@ func (e *Engine) createOnce(ctx context.Context, once sandbox.Once) (string, err
 	if len(program) == 0 {
 		program = []string{"none"} // which is never started
 	}
-	over := time.Now().Add(once.Timeout + beginTimeout + stopTimeout)
+	over := time.Now().Add(once.Timeout + beginTimeout + 2*handlingTime + measureTimeout + stopTimeout)
 	// As for sandboxes: a request that is cut off makes a container of which nobody knows the name.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginTimeout)
 	defer cancel()
 	made, err := e.api.ContainerCreate(ctx, client.ContainerCreateOptions{
 		Config: &container.Config{
 			Image: once.Image, User: "0:0", Entrypoint: program, Cmd: []string{}, Env: env, WorkingDir: once.Folder, Hostname: "task", NetworkDisabled: !once.Network,
-			AttachStdout: true, AttachStderr: true, Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+			OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true, Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 			Labels: map[string]string{labelOwner: once.Owner, labelTask: sandbox.ScoreTask, labelGeneration: strconv.FormatInt(over.Unix(), 10)},
 		},
 		HostConfig: &container.HostConfig{
@@ -246,7 +171,7 @@ func (e *Engine) createOnce(ctx context.Context, once sandbox.Once) (string, err
 // runOnce runs the program of a container, which is its first process: when that ends, the
 // kernel ends all others.
 func (e *Engine) runOnce(ctx context.Context, id string, once sandbox.Once) (sandbox.Ended, error) {
-	attached, err := e.api.ContainerAttach(ctx, id, client.ContainerAttachOptions{Stream: true, Stdout: true, Stderr: true})
+	attached, err := e.api.ContainerAttach(ctx, id, client.ContainerAttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
 	if err != nil {
 		return sandbox.Ended{}, failed(err, "the container cannot be attached to")
 	}
@@ -282,8 +207,13 @@ func (e *Engine) runOnce(ctx context.Context, id string, once sandbox.Once) (san
 func (e *Engine) await(ctx context.Context, id string, once sandbox.Once, wait client.ContainerWaitResult) (ended sandbox.Ended, err error) {
 	limit := time.NewTimer(once.Timeout)
 	defer limit.Stop()
-	measure := time.NewTicker(diskEvery)
+	measure := time.NewTimer(diskEvery)
 	defer measure.Stop()
+	measured, began := make(chan int64, 1), time.Now()
+	measuring, stop := context.WithCancel(ctx)
+	var measures sync.WaitGroup
+	defer measures.Wait()
+	defer stop()
 	most := once.Limits.OrDefaults().Disk
 	kill := func(why sandbox.Limit) error {
 		if ended.Exceeded != sandbox.NoLimit {
@@ -301,10 +231,14 @@ func (e *Engine) await(ctx context.Context, id string, once sandbox.Once, wait c
 			return ended, context.Cause(ctx)
 		case <-limit.C:
 			err = kill(sandbox.TimeLimit)
-		case <-measure.C:
-			if e.size(ctx, id) > most {
+		case <-measure.C: // beside this, since it can take long
+			began = time.Now()
+			measures.Go(func() { measured <- e.taken(measuring, id) })
+		case taken := <-measured:
+			if taken > most {
 				err = kill(sandbox.DiskLimit)
 			}
+			measure.Reset(max(diskEvery, time.Since(began)))
 		case err := <-wait.Error:
 			return ended, failed(err, "the container cannot be waited for")
 		case result := <-wait.Result:
@@ -340,6 +274,42 @@ func (e *Engine) size(ctx context.Context, id string) int64 {
 		return 0
 	}
 	return *found.Container.SizeRw
+}
+
+// taken is what the files that a container has written take of the disk, or less if that cannot be said
+// now. However empty, each of them takes some.
+func (e *Engine) taken(ctx context.Context, id string) int64 {
+	ctx, cancel := context.WithTimeout(ctx, measureTimeout)
+	defer cancel()
+	return e.size(ctx, id) + e.changed(ctx, id)*workdir.MinSize
+}
+
+// changed is how many files of a container are new or others than those of its image. They are counted
+// as they are read: the client would keep all of their names.
+func (e *Engine) changed(ctx context.Context, id string) (files int64) {
+	dial := e.api.Dialer()
+	to := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://docker/containers/"+url.PathEscape(id)+"/changes", http.NoBody)
+	if err != nil {
+		return 0
+	}
+	answer, err := to.Do(request)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = answer.Body.Close() }() // it was only read
+	decoder := json.NewDecoder(answer.Body)
+	if _, err := decoder.Token(); err != nil || answer.StatusCode != http.StatusOK {
+		return 0
+	}
+	for decoder.More() {
+		var one struct{}
+		if decoder.Decode(&one) != nil {
+			break
+		}
+		files++
+	}
+	return files
 }
 
 // containerFiles are the files of a container.

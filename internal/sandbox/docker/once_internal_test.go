@@ -12,10 +12,10 @@ import (
 func TestInstructionsOfABaseImage(t *testing.T) {
 	t.Parallel()
 	const said = `{"stream":"Step 1/2 : FROM x"}` + "\n" + `{"stream":"# Executing 1 build trigger"}` + "\n" + `{"stream":"\n"}`
-	if err := readBuild(strings.NewReader(said), false); err == nil || !strings.Contains(err.Error(), "ONBUILD") {
+	if err := readBuild(strings.NewReader(said), false, func(string) {}); err == nil || !strings.Contains(err.Error(), "ONBUILD") {
 		t.Errorf("without network: %v", err)
 	}
-	if err := readBuild(strings.NewReader(said), true); err != nil {
+	if err := readBuild(strings.NewReader(said), true, func(string) {}); err != nil {
 		t.Errorf("with network: %v", err)
 	}
 }
