@@ -169,10 +169,9 @@ func (a *answering) run(ctx context.Context, leave func()) {
 		leave()
 		return
 	}
-	end, begun := a.service.underWay.begin(a.begun.Thread.ID) // before anybody can look for it
+	ours := a.service.underWay.ask(a.begun.Thread.ID, 0) // before anybody can look for it
 	leave()
-	if begun {
-		defer end()
+	if ours {
 		a.service.summarise(ctx, a.begun.Thread.ID)
 	}
 }
