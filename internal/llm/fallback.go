@@ -87,7 +87,7 @@ func (f *fallback) Info() Info {
 // CountTokens implements [Model].
 func (f *fallback) CountTokens(ctx context.Context, request Request) (int64, error) {
 	if f.Outages.noted(f.Server) { // it is the next call that finds out whether the model is back
-		return f.Second.CountTokens(ctx, request)
+		return f.Second.CountTokens(ctx, f.forSecond(request))
 	}
 	count, err := f.First.CountTokens(ctx, request)
 	failed, _ := errors.AsType[*Error](err)
@@ -95,7 +95,17 @@ func (f *fallback) CountTokens(ctx context.Context, request Request) (int64, err
 		return count, err // a server that answers may still refuse to count
 	}
 	f.note(ctx, mayAsk, err)
-	return f.Second.CountTokens(ctx, request)
+	return f.Second.CountTokens(ctx, f.forSecond(request))
+}
+
+// forSecond is the request without the images in it if the second model takes none: they were put
+// in for the first.
+func (f *fallback) forSecond(request Request) Request {
+	if f.Second.Info().Images {
+		return request
+	}
+	request, _ = imaged{}.filled(request, false)
+	return request
 }
 
 // Chat implements [Model].
@@ -159,7 +169,7 @@ func (f *fallback) second(ctx context.Context, request Request, sink Sink, stand
 				request.InputTokens, info.Model, room, standin.Reason),
 		}
 	}
-	response, err := f.Second.Chat(ctx, request, sink)
+	response, err := f.Second.Chat(ctx, f.forSecond(request), sink)
 	if failed, ok := errors.AsType[*Error](err); ok {
 		told := *failed
 		told.Detail = strings.TrimPrefix(told.Detail+"; ", "; ") + "it was asked as the fallback because " + standin.Reason

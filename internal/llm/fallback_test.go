@@ -17,6 +17,7 @@ import (
 type named struct {
 	name    string
 	context int64
+	images  bool
 
 	mu    sync.Mutex
 	fails error
@@ -24,16 +25,18 @@ type named struct {
 
 	cannotCount error
 	counted     int
+	countedOf   llm.Request
 }
 
 func (m *named) Info() llm.Info {
-	return llm.Info{Provider: "test", Model: m.name, MaxTokens: 100, ContextLength: m.context}
+	return llm.Info{Provider: "test", Model: m.name, MaxTokens: 100, ContextLength: m.context, Images: m.images}
 }
 
-func (m *named) CountTokens(context.Context, llm.Request) (int64, error) {
+func (m *named) CountTokens(_ context.Context, request llm.Request) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.counted++
+	m.countedOf = request
 	return m.context, m.cannotCount
 }
 
@@ -290,5 +293,73 @@ func TestBothErrorsAreTold(t *testing.T) {
 	var failed *llm.Error
 	if !errors.As(err, &failed) || failed.Kind != llm.Unauthorized || failed.Provider != "other" || !strings.Contains(err.Error(), "the model provider test is overloaded") {
 		t.Errorf("%v", err)
+	}
+}
+
+// withPicture is a request with a picture whose bytes are at hand.
+var withPicture = llm.Request{Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{
+	llm.ImagePart(llm.Image{Hash: "a", Type: "image/png", Width: 1, Height: 2}),
+}}}}
+
+func TestAFallbackThatTakesNoImagesIsSentNone(t *testing.T) {
+	t.Parallel()
+	for _, takes := range []bool{true, false} {
+		first, second := &named{name: "first", images: true, fails: kind(llm.Overloaded)}, &named{name: "second", images: takes}
+		first.cannotCount = &llm.Error{Kind: llm.Unreachable, Err: errors.New("refused")}
+		model := llm.WithImages(withFallback(first, second), &album{data: map[string][]byte{"a": []byte("A")}})
+		if _, err := model.CountTokens(t.Context(), withPicture); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := model.Chat(t.Context(), withPicture, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, sent := range []llm.Request{second.countedOf, second.asked[0]} {
+			part := sent.Messages[0].Parts[0]
+			if image := part.Image != nil; image != takes || !takes && part.Text != "[An image of 1×2 pixels (image/png) was here. It is not shown.]" {
+				t.Errorf("the second model takes images: %t; it was sent %+v", takes, part)
+			}
+		}
+	}
+	// When the pause is over, the first model is to be asked again: it goes out again with the call.
+	synctest.Test(t, func(t *testing.T) {
+		first, second := &named{name: "first", images: true, fails: kind(llm.Overloaded)}, &named{name: "second"}
+		model := llm.WithImages(withFallback(first, second), &album{data: map[string][]byte{"a": []byte("A")}})
+		for range 2 {
+			if _, err := model.Chat(t.Context(), withPicture, nil); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour) //nolint:forbidigo // the time of a synctest bubble
+			if _, err := model.CountTokens(t.Context(), withPicture); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, sent := range append(second.asked, second.countedOf) {
+			if part := sent.Messages[0].Parts[0]; part.Image != nil {
+				t.Errorf("sent %+v", part)
+			}
+		}
+	})
+}
+
+// refusesImages is a model that says that it takes images, but does not.
+type refusesImages struct{ *named }
+
+func (r refusesImages) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (llm.Response, error) {
+	if request.Messages[0].Parts[0].Image != nil {
+		return llm.Response{}, kind(llm.BadRequest)
+	}
+	return r.named.Chat(ctx, request, sink)
+}
+
+func TestImagesThatAFallbackRefusesAreShownToTheModelAgain(t *testing.T) {
+	t.Parallel()
+	first, second := &named{name: "first", images: true, fails: kind(llm.Overloaded)}, &named{name: "second", images: true}
+	images := &album{data: map[string][]byte{"a": []byte("A")}}
+	response, err := llm.WithImages(withFallback(first, refusesImages{second}), images).Chat(t.Context(), withPicture, nil)
+	if err != nil || response.Standin == nil || len(second.asked) != 1 {
+		t.Errorf("%+v, %v; the second was asked %+v", response, err, second.asked)
+	}
+	if images.refused != nil {
+		t.Errorf("the run goes on without images: %v", images.refused)
 	}
 }

@@ -71,7 +71,7 @@ func (m imaged) Chat(ctx context.Context, request Request, sink Sink) (Response,
 	}
 	filled, _ = m.filled(request, false)
 	again, failed := m.Model.Chat(ctx, filled, sink)
-	if failed == nil {
+	if failed == nil && again.Standin == nil { // what a fallback refuses the model may take
 		m.images.Refused(ctx, err)
 	}
 	return again, failed
@@ -104,7 +104,7 @@ func (m imaged) filled(request Request, show bool) (filled Request, shown int) {
 				continue
 			}
 			image := *part.Image
-			if show {
+			if image.Data = nil; show {
 				image.Data = m.images.Image(image.Hash)
 			}
 			switch {

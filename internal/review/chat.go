@@ -169,10 +169,9 @@ func (a *answering) run(ctx context.Context, leave func()) {
 		leave()
 		return
 	}
-	end, begun := a.service.underWay.begin(a.begun.Thread.ID) // before anybody can look for it
+	ours := a.service.underWay.ask(a.begun.Thread.ID, 0) // before anybody can look for it
 	leave()
-	if begun {
-		defer end()
+	if ours {
 		a.service.summarise(ctx, a.begun.Thread.ID)
 	}
 }
@@ -213,6 +212,7 @@ func (a *answering) hold(ctx context.Context) (held context.Context, release fun
 type outcome struct {
 	text     string
 	note     string // for people, below the text
+	public   string // the note as it is said on the forge
 	composed Composition
 }
 
@@ -254,15 +254,17 @@ func (a *answering) read(response llm.Response, composed Composition) (outcome, 
 	if made.text == "" {
 		return outcome{}, task.Errorf(task.Unavailable, "the model answered nothing").WithHint("send the message again")
 	}
-	var notes []string
+	var notes, public []string
 	if response.Stop == llm.StopMaxTokens {
-		notes = append(notes, messages.Text(composed.Language, "conversation.cut"))
+		cut := messages.Text(composed.Language, "conversation.cut")
+		notes, public = append(notes, cut), append(public, cut)
 	}
-	if response.Standin != nil {
+	if response.Standin != nil { // which models there are, and what an account lacks, is not for everybody
 		notes = append(notes, response.Standin.Text(composed.Language))
+		public = append(public, messages.Text(composed.Language, "conversation.fallback"))
 	}
 	if len(notes) > 0 {
-		made.note = strings.Join(notes, noteBelow)
+		made.note, made.public = strings.Join(notes, noteBelow), strings.Join(public, noteBelow)
 		a.turn.take(llm.Delta{Text: noteBelow + made.note})
 	}
 	return made, nil
@@ -288,7 +290,7 @@ func (a *answering) end(ctx context.Context, answer outcome) error {
 		return err
 	}
 	if a.begun.Message.Place != "" {
-		reply, err := replyTo(a.review.Pull, a.begun.Message, withUnconfirmed(withNote(answer.text, answer.note), cited, composed.Language))
+		reply, err := replyTo(a.review.Pull, a.begun.Message, withUnconfirmed(withNote(answer.text, answer.public), cited, composed.Language))
 		if err != nil {
 			return err
 		}

@@ -30,6 +30,8 @@ import (
 type model struct {
 	answer func(ctx context.Context, request llm.Request, sink llm.Sink) (string, error)
 
+	standin *llm.Standin
+
 	mu    sync.Mutex
 	asked []llm.Request
 }
@@ -47,7 +49,7 @@ func (m *model) Chat(ctx context.Context, request llm.Request, sink llm.Sink) (l
 		return llm.Response{}, err
 	}
 	sink.Send(llm.Delta{Text: text})
-	return llm.Response{Message: llmtest.AssistantText(text), Stop: llm.StopEnd, Usage: llm.Usage{Input: 10, Output: 5}}, nil
+	return llm.Response{Message: llmtest.AssistantText(text), Stop: llm.StopEnd, Usage: llm.Usage{Input: 10, Output: 5}, Standin: m.standin}, nil
 }
 
 func (m *model) requests() []llm.Request {
@@ -572,6 +574,47 @@ func TestBudget(t *testing.T) {
 		}
 		if n := len(r.chat.requests()); n != 1 {
 			t.Errorf("the model was called %d times", n)
+		}
+	})
+}
+
+// onForge is a database in which messages are from the forge. It keeps what is to be written there.
+type onForge struct {
+	store.Store
+	writes []store.Action
+}
+
+func (o *onForge) BeginTurn(ctx context.Context, ask store.Ask) (store.Begun, bool, error) {
+	begun, yes, err := o.Store.BeginTurn(ctx, ask)
+	begun.Message.Place, begun.Message.Origin = "thread", "comment"
+	return begun, yes, err
+}
+
+func (o *onForge) EndTurn(ctx context.Context, ended store.Ended) (store.Message, error) {
+	o.writes, ended.Writes = append(o.writes, ended.Writes...), nil
+	return o.Store.EndTurn(ctx, ended)
+}
+
+// Everybody may read a reply on the forge: it does not say which models there are, or what the account
+// lacks. Our own pages do.
+func TestTheFallbackInAReply(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(on place) {
+		t, database := on.t, &onForge{Store: on.Store}
+		r := newRoom(t, database)
+		r.chat.standin = &llm.Standin{Instead: "azure secret-deployment", Model: "openai other-model", Reason: "the account's credit is used up (status 402)", Since: time.Now()}
+		thread := r.thread(t)
+		answer := r.say(t, thread, "user_1")
+		for _, part := range []string{"secret-deployment", "other-model", "402"} {
+			if !strings.Contains(answer.Cause, part) {
+				t.Errorf("the page says %q", answer.Cause)
+			}
+			if len(database.writes) != 1 || strings.Contains(fmt.Sprintf("%+v %s", database.writes[0], database.writes[0].Payload), part) {
+				t.Errorf("the forge is told %+v", database.writes)
+			}
+		}
+		if reply := string(database.writes[0].Payload); !strings.Contains(reply, "assistant_1") || !strings.Contains(reply, "予備のモデル") {
+			t.Errorf("the reply is %s", reply)
 		}
 	})
 }

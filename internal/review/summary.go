@@ -36,33 +36,59 @@ const (
 // underWay knows the threads that this process writes summaries of.
 type underWay struct {
 	mu   sync.Mutex
-	jobs map[string]writing // by thread
+	jobs map[string]*writing // by thread
 }
 
 type writing struct {
-	since time.Time
+	since time.Time     // when what is being written was begun
 	ended chan struct{} // closed at the end
+	asked bool          // what was asked for is not begun yet
+	upTo  int           // the turn up to which it is
 }
 
-// begin notes that the summaries of a thread are being written, until end is called. It
-// reports false if they are already.
-func (u *underWay) begin(thread string) (end func(), begun bool) {
+// ask asks for the summaries of a thread that are due, and for those up to a turn. It reports
+// whether the caller has to write them, see next. If they are being written already, whoever
+// does that goes on with these: what is due may have been read before the last turn ended.
+func (u *underWay) ask(thread string, upTo int) (ours bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if _, there := u.jobs[thread]; there {
-		return nil, false
+	job, there := u.jobs[thread]
+	if !there {
+		if u.jobs == nil {
+			u.jobs = map[string]*writing{}
+		}
+		job = &writing{since: time.Now(), ended: make(chan struct{})}
+		u.jobs[thread] = job
 	}
-	if u.jobs == nil {
-		u.jobs = map[string]writing{}
+	job.asked, job.upTo = true, max(job.upTo, upTo)
+	return !there
+}
+
+// next is what whoever writes the summaries of a thread has to begin now. Without more, the
+// thread is free for the next one who asks.
+func (u *underWay) next(thread string) (upTo int, more bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	job := u.jobs[thread]
+	if !job.asked {
+		u.end(thread)
+		return 0, false
 	}
-	mine := writing{time.Now(), make(chan struct{})}
-	u.jobs[thread] = mine
-	return func() {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		delete(u.jobs, thread)
-		close(mine.ended)
-	}, true
+	upTo = job.upTo
+	job.since, job.asked, job.upTo = time.Now(), false, 0
+	return upTo, true
+}
+
+// abandon leaves what was asked for undone.
+func (u *underWay) abandon(thread string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.end(thread)
+}
+
+func (u *underWay) end(thread string) {
+	close(u.jobs[thread].ended)
+	delete(u.jobs, thread)
 }
 
 // wait waits for the summaries of a thread, but not for those that are in the making
@@ -70,14 +96,16 @@ func (u *underWay) begin(thread string) (end func(), begun bool) {
 func (u *underWay) wait(ctx context.Context, thread string, most time.Duration) {
 	u.mu.Lock()
 	job, there := u.jobs[thread]
-	u.mu.Unlock()
 	if !there {
+		u.mu.Unlock()
 		return
 	}
-	ctx, cancel := context.WithDeadline(ctx, job.since.Add(most))
+	ended, latest := job.ended, job.since.Add(most)
+	u.mu.Unlock()
+	ctx, cancel := context.WithDeadline(ctx, latest)
 	defer cancel()
 	select {
-	case <-job.ended:
+	case <-ended:
 	case <-ctx.Done():
 	}
 }
@@ -99,37 +127,30 @@ func (s *Service) newestSummaries(ctx context.Context, thread store.Thread, hist
 	wait := s.summaryWait()
 	if how > whole {
 		wait *= longerWait
-		s.summariseNow(ctx, thread, history)
+		s.summariseNow(ctx, thread.ID, history)
 	}
 	s.underWay.wait(ctx, thread.ID, wait)
 	return s.Store.Thread(ctx, thread.ID)
 }
 
 // summariseNow begins to write summaries of everything that was said.
-func (s *Service) summariseNow(ctx context.Context, thread store.Thread, history []store.Message) {
-	end, begun := s.underWay.begin(thread.ID)
-	if !begun {
-		return
-	}
-	ctx = context.WithoutCancel(ctx) // what comes too late for this turn is there for the next
-	started := s.start(func() {
-		defer end()
-		s.logFailure(ctx, thread.ID, s.summariseUpTo(ctx, thread, history, len(history)/2))
-	})
-	if !started {
-		end()
+func (s *Service) summariseNow(ctx context.Context, threadID string, history []store.Message) {
+	if ours := s.underWay.ask(threadID, len(history)/2); ours && !s.start(func() { s.summarise(ctx, threadID) }) {
+		s.underWay.abandon(threadID)
 	}
 }
 
-// summarise writes the summaries that are due. One that fails is due again after the
-// next turn; until then excerpts stand in for it.
+// summarise writes the summaries that were asked for. One that fails is due again after the
+// next turn; until then excerpts stand in for it. What comes too late for a turn is there for
+// the next, so that the end of the context does not count: each summary has its own.
 func (s *Service) summarise(ctx context.Context, threadID string) {
+	ctx = context.WithoutCancel(ctx)
 	for {
-		more, err := s.summariseNext(ctx, threadID)
-		s.logFailure(ctx, threadID, err)
-		if err != nil || !more {
+		upTo, more := s.underWay.next(threadID)
+		if !more {
 			return
 		}
+		s.logFailure(ctx, threadID, s.summariseUpTo(ctx, threadID, upTo))
 	}
 }
 
@@ -139,27 +160,23 @@ func (s *Service) logFailure(ctx context.Context, threadID string, err error) {
 	}
 }
 
-// summariseNext writes what is due now, and reports whether there was something.
-func (s *Service) summariseNext(ctx context.Context, threadID string) (more bool, err error) {
+// summariseUpTo writes the summaries that are due, and those up to a turn. None of them goes
+// beyond a multiple of five.
+func (s *Service) summariseUpTo(ctx context.Context, threadID string, upTo int) error {
 	thread, err := s.Store.Thread(ctx, threadID)
 	if err != nil {
-		return false, err
+		return err
 	}
 	said, err := s.Store.Messages(ctx, threadID)
 	if err != nil {
-		return false, err
+		return err
 	}
 	history := answered(said)
-	due := whole.summarised(len(history) / 2)
-	if thread.SummaryUpToTurn >= due {
-		return false, nil
+	turns := len(history) / 2
+	upTo = min(max(upTo, whole.summarised(turns)), turns)
+	if thread.SummaryUpToTurn >= upTo {
+		return nil
 	}
-	return true, s.summariseUpTo(ctx, thread, history, due)
-}
-
-// summariseUpTo writes the summaries up to a turn, none of which goes beyond a multiple
-// of five.
-func (s *Service) summariseUpTo(ctx context.Context, thread store.Thread, history []store.Message, upTo int) error {
 	record, err := s.Store.Review(ctx, thread.ReviewID)
 	if err != nil {
 		return err

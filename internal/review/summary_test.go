@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/llm"
 	"github.com/toryo-dev/toryo/internal/review"
+	"github.com/toryo-dev/toryo/internal/store"
 )
 
 // segmentHeading is that of a summary or an excerpt, with the turns that it is of.
@@ -129,6 +131,58 @@ func TestASummaryThatHangs(t *testing.T) {
 		}
 		if n := len(r.summary.requests()); n != 1 {
 			t.Errorf("%d summaries were begun", n)
+		}
+	})
+}
+
+// slowReader is a database that holds up whoever reads the messages first after the fourth turn has
+// ended: what is due is known by then.
+type slowReader struct {
+	store.Store
+	ended      atomic.Int64
+	read, goOn chan struct{}
+}
+
+func (s *slowReader) EndTurn(ctx context.Context, ended store.Ended) (store.Message, error) {
+	stored, err := s.Store.EndTurn(ctx, ended)
+	s.ended.Add(1)
+	return stored, err
+}
+
+func (s *slowReader) Messages(ctx context.Context, thread string) ([]store.Message, error) {
+	said, err := s.Store.Messages(ctx, thread)
+	if s.ended.CompareAndSwap(4, 5) {
+		close(s.read)
+		<-s.goOn
+	}
+	return said, err
+}
+
+// A turn that ends while the one before is still looked at for summaries has its own.
+func TestASummaryThatIsDueWhileOthersAreLookedFor(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(on place) {
+		t, database := on.t, &slowReader{Store: on.Store, read: make(chan struct{}), goOn: make(chan struct{})}
+		r := newRoom(t, database)
+		r.SummaryWait = time.Millisecond
+		thread := r.thread(t)
+		for turn := 1; turn <= 4; turn++ {
+			r.say(t, thread, fmt.Sprint("user_", turn))
+		}
+		<-database.read
+		r.say(t, thread, "user_5")
+		r.chat.answer = func(context.Context, llm.Request, llm.Sink) (string, error) {
+			return "", &llm.Error{Kind: llm.BadRequest, Provider: "test"}
+		}
+		if _, err := r.try(t.Context(), thread, review.Message{Content: "user_6"}); err == nil { // it comes after the fifth, and asks for nothing
+			t.Fatal("the sixth turn was answered")
+		}
+		close(database.goOn)
+		r.Wait(t.Context())
+		after, err := r.Thread(t.Context(), "alice", thread.ID)
+		must(t, err)
+		if after.SummaryUpToTurn != 5 {
+			t.Errorf("after turn 5 the thread is %+v", after)
 		}
 	})
 }

@@ -565,7 +565,7 @@ comment_detection: {enabled: FALSE, check_interval: 3}
 	want.Language = "ja"
 	want.GitLab.URL, want.GitLab.Projects, want.GitLab.BotName = "https://git.example.com/gitlab", []string{"a/b", "c/d/e"}, "bot"
 	want.LLM.Provider, want.LLM.Model, want.LLM.Temperature = "openai", "m-1", new(float64)
-	want.LLM.Prices = Prices{Input: 2.5, Output: 10}
+	want.LLM.Prices, want.LLM.OwnPrices = Prices{Input: 2.5, Output: 10}, true
 	want.CommandExecutor.Environments["go"] = "registry.example.com:5000/go@sha256:0011"
 	want.CommandExecutor.Environments["rust"] = "rust:1"
 	want.CommandExecutor.DefaultEnvironment = "rust"

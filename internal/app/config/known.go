@@ -50,7 +50,7 @@ func (l LLM) Known() LLM {
 		l.ContextLength = int(context)
 	}
 	// Prices that are set may be in another currency, so that the others are not filled in.
-	if known && l.Prices == (Prices{}) && l.Provider == model.Provider() && model.ServedBy(l.BaseURL) {
+	if known && !l.OwnPrices && l.Prices == (Prices{}) && l.Provider == model.Provider() && model.ServedBy(l.BaseURL) {
 		l.Prices, l.VendorPrices = Prices(model.Prices), true
 	}
 	return l
@@ -110,6 +110,7 @@ var vendors = []string{"", "anthropic", "openai", "gemini", "script"}
 // inferProviders gives models that are named alone the provider of their vendor. An
 // override or fallback at the address of another one stays there.
 func (l *loader) inferProviders() {
+	l.config.LLM.OwnPrices = l.anySet("llm.prices.input", "llm.prices.cached", "llm.prices.cache_write", "llm.prices.output")
 	l.inferProvider(l.schema.sections["llm"], l.config.LLM)
 	l.inferOverride(l.schema.sections["llm.fallback"], l.config.LLM.Fallback)
 	for _, part := range []string{"llm_overrides", "roles"} {

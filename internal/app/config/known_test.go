@@ -164,3 +164,28 @@ func TestWhatIsSaidOfModels(t *testing.T) {
 		})
 	}
 }
+
+// Prices that are set are those that count, if they are 0 too.
+func TestPricesOfZeroStay(t *testing.T) {
+	t.Parallel()
+	zero := "prices: {input: 0, cached: 0, cache_write: 0, output: 0}"
+	for name, test := range map[string]struct {
+		text  string
+		names []string
+		want  Prices
+	}{
+		"none are set":     {"llm: {model: claude-opus-5}", nil, Prices{Input: 5, Cached: 0.5, CacheWrite: 6.25, Output: 25}},
+		"in llm":           {"llm: {model: claude-opus-5, prices: {input: 0, output: 0}}", nil, Prices{}},
+		"in an override":   {"llm: {model: claude-opus-5, prices: {input: 7, output: 8}}\nllm_overrides: {summary: {" + zero + "}}", []string{"summary"}, Prices{}},
+		"of another model": {"llm: {model: claude-opus-5, prices: {input: 7, output: 8}}\nllm_overrides: {summary: {model: claude-sonnet-5, " + zero + "}}", []string{"summary"}, Prices{}},
+	} {
+		loaded, _ := parse("f", []byte(test.text+"\n"), nil, nil)
+		if is := loaded.ModelFor(test.names...); is.Prices != test.want || is.VendorPrices != (name == "none are set") {
+			t.Errorf("%s: %+v, of the vendor: %t", name, is.Prices, is.VendorPrices)
+		}
+	}
+	loaded, _ := parse("f", []byte("llm: {model: claude-opus-5, prices: {input: 0}}\nllm_overrides: {summary: {model: claude-sonnet-5}}\n"), nil, nil)
+	if is := loaded.ModelFor("summary"); is.Prices == (Prices{}) || !is.VendorPrices {
+		t.Errorf("another model has the prices of llm: %+v", is.Prices)
+	}
+}

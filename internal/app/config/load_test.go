@@ -41,7 +41,7 @@ func TestEveryKindOfVariable(t *testing.T) {
 	want.GitLab.Projects = []string{"a/b", "c/d"}
 	want.GitLab.BotName = "bot"
 	want.GitLab.Token = "glpat-0123456789"
-	want.LLM.Prices.Output = 12.5
+	want.LLM.Prices.Output, want.LLM.OwnPrices = 12.5, true
 	half := 0.5
 	want.LLM.Temperature = &half
 	want.CommandExecutor.Environments["go"] = "golang:2"

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/redact"
@@ -37,6 +38,7 @@ type LLM struct {
 	Variables *CloudVariables // that hold credentials; see ModelFor
 
 	VendorPrices bool // Prices are those of the vendor, because none are set; see Known
+	OwnPrices    bool // prices are set, if only to 0
 }
 
 // Prices is the section "llm.prices".
@@ -96,28 +98,41 @@ func (l LLM) Lacking() string {
 // ModelFor(role, phase). A name that nothing is configured for changes nothing.
 func (c Config) ModelFor(names ...string) LLM {
 	llm := c.LLM
+	var all []ModelOverride
 	for _, name := range names {
 		if role, found := c.Roles[name]; found {
-			llm = c.put(role.ModelOverride, llm)
+			all = append(all, role.ModelOverride)
 		}
 		if override, found := c.LLMOverrides[name]; found {
-			llm = c.put(override, llm)
+			all = append(all, override)
 		}
+	}
+	for at, override := range all {
+		llm = c.put(override, llm, all[:at])
 	}
 	return c.withVendorKey(llm.Known())
 }
 
-// put puts an override over a model. One that leads back to the provider and the address of llm, or to
-// its model, begins with what is set for these.
-func (c Config) put(o ModelOverride, llm LLM) LLM {
+// put puts an override over a model that has those before it. One that leads back to the provider and
+// the address of llm, or to its model, begins with what is set for these; limits that an override
+// before it has set stay, as far as the model takes them.
+func (c Config) put(o ModelOverride, llm LLM, before []ModelOverride) LLM {
 	next := o.over(llm)
 	if next.isAt(c.LLM) && !llm.isAt(c.LLM) {
 		llm.Provider, llm.BaseURL, llm.APIKey, llm.APIKeyFile, llm.API, llm.Cloud = c.LLM.Provider, c.LLM.BaseURL, c.LLM.APIKey, c.LLM.APIKeyFile, c.LLM.API, c.LLM.Cloud
-		llm.Model, llm.Prices, llm.VendorPrices = "", Prices{}, false
+		llm.Model, llm.Prices, llm.VendorPrices, llm.OwnPrices = "", Prices{}, false, false
 		next = o.over(llm)
 	}
 	if next.isAt(c.LLM) && next.Model == c.LLM.Model && llm.Model != c.LLM.Model {
-		llm.Model, llm.Deployment, llm.Prices, llm.VendorPrices = c.LLM.Model, c.LLM.Deployment, c.LLM.Prices, c.LLM.VendorPrices
+		llm.Model, llm.Deployment = c.LLM.Model, c.LLM.Deployment
+		llm.Prices, llm.VendorPrices, llm.OwnPrices = c.LLM.Prices, c.LLM.VendorPrices, c.LLM.OwnPrices
+		llm.MaxTokens, llm.ContextLength = next.MaxTokens, next.ContextLength
+		if !slices.ContainsFunc(before, func(o ModelOverride) bool { return o.MaxTokens != nil }) {
+			llm.MaxTokens = c.LLM.MaxTokens
+		}
+		if !slices.ContainsFunc(before, func(o ModelOverride) bool { return o.ContextLength != nil }) {
+			llm.ContextLength = c.LLM.ContextLength
+		}
 		next = o.over(llm)
 	}
 	return next
@@ -135,12 +150,13 @@ func (o ModelOverride) over(llm LLM) LLM {
 	if o.Provider != "" && o.Provider != llm.Provider {
 		llm.Provider, llm.Model, llm.BaseURL, llm.APIKey, llm.APIKeyFile = o.Provider, "", "", "", ""
 		llm.API, llm.Script, llm.Prices, llm.VendorPrices, llm.Cloud = "", "", Prices{}, false, Cloud{}
+		llm.OwnPrices = false
 	}
 	if o.BaseURL != "" && o.BaseURL != llm.BaseURL {
 		llm.BaseURL, llm.APIKey, llm.APIKeyFile, llm.Credentials, llm.CredentialsFile = o.BaseURL, "", "", "", ""
 	}
 	if o.Model != "" && o.Model != llm.Model {
-		llm.Model, llm.Prices, llm.VendorPrices, llm.Deployment = o.Model, Prices{}, false, ""
+		llm.Model, llm.Prices, llm.VendorPrices, llm.OwnPrices, llm.Deployment = o.Model, Prices{}, false, false, ""
 		llm = llm.within(before)
 	}
 	llm.Cloud = o.Cloud.over(llm.Cloud)
@@ -165,7 +181,9 @@ func (o ModelOverride) over(llm LLM) LLM {
 	overwrite(&llm.MaxTokens, o.MaxTokens)
 	overwrite(&llm.ContextLength, o.ContextLength)
 	overwrite(&llm.FunctionCalling, o.FunctionCalling)
-	llm.VendorPrices = llm.VendorPrices && o.Prices == (PricesOverride{})
+	if o.Prices != (PricesOverride{}) {
+		llm.VendorPrices, llm.OwnPrices = false, true
+	}
 	overwrite(&llm.Prices.Input, o.Prices.Input)
 	overwrite(&llm.Prices.Cached, o.Prices.Cached)
 	overwrite(&llm.Prices.CacheWrite, o.Prices.CacheWrite)

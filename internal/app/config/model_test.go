@@ -36,7 +36,7 @@ func TestModelFor(t *testing.T) {
 		"a name not known":  {[]string{"lunch"}, func(*LLM) {}},
 		"an empty override": {[]string{"planning"}, func(*LLM) {}},
 		"some keys": {[]string{"execution"}, func(m *LLM) {
-			m.Model, m.MaxTokens, m.FunctionCalling, m.Prices = "quick", 100, false, Prices{Output: 7.5}
+			m.Model, m.MaxTokens, m.FunctionCalling, m.Prices, m.OwnPrices = "quick", 100, false, Prices{Output: 7.5}, true
 		}},
 		"the key does not go to another provider": {[]string{"summary"}, func(m *LLM) {
 			m.Provider, m.Model, m.BaseURL, m.APIKey, m.APIKeyFile, m.Prices = "openai", "small", "http://127.0.0.1:1/v1", "", "", Prices{}
@@ -56,12 +56,12 @@ func TestModelFor(t *testing.T) {
 		}},
 		"the API of a compatible server": {[]string{"summary", "compatible"}, func(m *LLM) {
 			m.Provider, m.Model, m.BaseURL, m.APIKey, m.APIKeyFile, m.Prices = "openai", "small", "http://127.0.0.1:1/v1", "", "", Prices{CacheWrite: 7.5}
-			m.API = "responses"
+			m.API, m.OwnPrices = "responses", true
 		}},
 		"the same provider keeps its key": {[]string{"same"}, func(m *LLM) { m.Model, m.Prices = "other", Prices{} }},
 		"a role":                          {[]string{"CODER"}, func(m *LLM) { m.Model, m.Temperature, m.Prices = "coder", &cold, Prices{} }},
 		"a phase of a role": {[]string{"CODER", "execution"}, func(m *LLM) {
-			m.Model, m.Temperature, m.MaxTokens, m.FunctionCalling, m.Prices = "quick", &cold, 100, false, Prices{Output: 7.5}
+			m.Model, m.Temperature, m.MaxTokens, m.FunctionCalling, m.Prices, m.OwnPrices = "quick", &cold, 100, false, Prices{Output: 7.5}, true
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,6 +75,66 @@ func TestModelFor(t *testing.T) {
 	}
 	if diff := cmp.Diff(base, config.LLM); diff != "" {
 		t.Errorf("the model itself changed (-want +got):\n%s", diff)
+	}
+}
+
+// A role leads away from llm, and a phase back to it: what is set for llm counts again, and nothing
+// that was for the other.
+func TestAnOverrideThatLeadsBack(t *testing.T) {
+	t.Parallel()
+	most, low, context, price := 500, 300, 20_000, 9.0
+	azure := LLM{
+		Provider: "azure", Model: "own-model", BaseURL: "https://one.example.com", APIKey: "own", APIKeyFile: "own-file", API: "chat",
+		MaxTokens: 60_000, ContextLength: 900_000, Prices: Prices{Input: 1, Output: 2}, OwnPrices: true,
+		Cloud: Cloud{Deployment: "own-deployment", APIVersion: "v1", Credentials: "token_file", CredentialsFile: "own-token"},
+	}
+	back := ModelOverride{Provider: "azure", Model: "own-model", BaseURL: "https://one.example.com"}
+	for name, test := range map[string]struct {
+		role, phase ModelOverride
+		change      func(*LLM)
+	}{
+		"from another provider": {
+			ModelOverride{Provider: "openai", Model: "other", APIKey: "of-openai", API: "responses", Prices: PricesOverride{Input: &price}}, back, func(*LLM) {},
+		},
+		"from another address": {
+			ModelOverride{BaseURL: "https://two.example.com", Model: "other", APIKey: "of-two", API: "responses", Cloud: Cloud{Region: "r", Deployment: "d", Credentials: "metadata"}}, back, func(*LLM) {},
+		},
+		"from another address with the model": {
+			ModelOverride{BaseURL: "https://two.example.com", APIKey: "of-two", Prices: PricesOverride{Input: &price}, Cloud: Cloud{Deployment: "d"}}, back, func(*LLM) {},
+		},
+		"from another model": {
+			ModelOverride{Model: "other", Cloud: Cloud{Deployment: "d"}, Prices: PricesOverride{Input: &price}}, ModelOverride{Model: "own-model"}, func(*LLM) {},
+		},
+		"to another model there": {
+			ModelOverride{Provider: "openai", Model: "other", APIKey: "of-openai", Prices: PricesOverride{Input: &price}},
+			ModelOverride{Provider: "azure", BaseURL: "https://one.example.com", Model: "third"},
+			func(m *LLM) {
+				m.Model, m.Deployment, m.Prices, m.OwnPrices, m.MaxTokens, m.ContextLength = "third", "", Prices{}, false, 8192, 128_000
+			},
+		},
+		"with a key of its own": {
+			ModelOverride{Provider: "openai", Model: "other", APIKey: "of-openai"},
+			ModelOverride{Provider: "azure", Model: "own-model", BaseURL: "https://one.example.com", APIKey: "of-phase"},
+			func(m *LLM) { m.APIKey, m.APIKeyFile = "of-phase", "" },
+		},
+		"with limits of the role": {
+			ModelOverride{Provider: "openai", Model: "other", APIKey: "of-openai", MaxTokens: &most, ContextLength: &context}, back,
+			func(m *LLM) { m.MaxTokens, m.ContextLength = most, context },
+		},
+		"with a limit of the phase": {
+			ModelOverride{Provider: "openai", Model: "other", MaxTokens: &most}, ModelOverride{Provider: "azure", Model: "own-model", BaseURL: "https://one.example.com", MaxTokens: &low},
+			func(m *LLM) { m.MaxTokens = low },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := Config{LLM: azure, Roles: map[string]Role{"CODER": {ModelOverride: test.role}}, LLMOverrides: map[string]ModelOverride{"planning": test.phase}}
+			want := azure
+			test.change(&want)
+			if diff := cmp.Diff(want, config.ModelFor("CODER", "planning")); diff != "" {
+				t.Errorf("model (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
