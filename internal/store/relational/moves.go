@@ -78,9 +78,9 @@ func record(ctx context.Context, q session, moves []move) error {
 	return countMoves(ctx, q, moves)
 }
 
-// eventRow is one row of recordEvents. The entries are numbered by the store: whoever inserts
+// moreEvents are rows of recordEvents. The entries are numbered by the store: whoever inserts
 // holds the counter of the task's positions, so that the numbers are still free.
-const eventRow = `(CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT))`
+var moreEvents = newTable(`more`, `task TEXT, generation BIGINT, source TEXT, behind BIGINT, position BIGINT, kind TEXT, at BIGINT, data TEXT`)
 
 // journalPart is what is numbered on its own, in all journals.
 type journalPart struct {
@@ -108,21 +108,17 @@ func recordEvents(ctx context.Context, q session, moves []move) error {
 	if err != nil {
 		return err
 	}
-	for _, some := range chunks(all) {
-		args := make([]any, 0, 8*len(some))
+	for _, some := range pieces(q.dialect, all) {
 		behind := map[journalPart]int64{} // how many come behind the last one that is stored
-		for _, e := range some {
+		err := execRows(ctx, q, moreEvents, some, func(e task.Event) []any {
 			counter, part := eventCounter(e.Task), journalPart{e.Task, numbering{e.Generation, e.Source}}
 			more[counter]--
 			behind[part]++
-			args = append(args, e.Task, e.Generation, e.Source, behind[part], last[counter]-more[counter],
-				e.Kind, made(e.At).UnixMicro(), string(e.Data))
-		}
-		_, err := q.exec(ctx, `WITH more (task, generation, source, behind, position, kind, at, data) AS (VALUES `+rowsOf(len(some), eventRow)+`)
-			INSERT INTO events (`+eventColumns+`)
+			return []any{e.Task, e.Generation, e.Source, behind[part], last[counter] - more[counter], e.Kind, made(e.At).UnixMicro(), string(e.Data)}
+		}, `WITH {rows} INSERT INTO events (`+eventColumns+`)
 			SELECT task, generation, source, behind + (SELECT COALESCE(MAX(sequence), 0) FROM events
 				WHERE events.task = more.task AND events.generation = more.generation AND events.source = more.source), position, kind, at, data
-			FROM more`, args...)
+			FROM more`)
 		if err != nil {
 			return err
 		}

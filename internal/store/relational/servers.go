@@ -20,6 +20,8 @@ type notices struct {
 
 type listener struct{ hear func(store.Notice) }
 
+var sentTexts = newTable(`sent`, `text TEXT`)
+
 // travelling is a notice on its way to other processes.
 type travelling struct {
 	From    string      `json:"from"`
@@ -40,13 +42,9 @@ func (n *notices) send(ctx context.Context, q session, all []store.Notice) error
 		}
 		texts[i] = string(text)
 	}
-	for _, some := range chunks(texts) {
-		if _, err := list(ctx, q, func(row) (struct{}, error) { return struct{}{}, nil },
-			`SELECT `+q.dialect.Notify+` FROM (VALUES `+rowsOf(len(some), `(?)`)+`) AS sent (text)`, arguments(some)...); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := listRows(ctx, q, func(row) (struct{}, error) { return struct{}{}, nil }, sentTexts, texts,
+		func(text string) []any { return []any{text} }, `WITH {rows} SELECT `+q.dialect.Notify+` FROM sent`)
+	return err
 }
 
 // publish passes notices to all listeners in the process.

@@ -68,6 +68,9 @@ func (s *Store) transaction(ctx context.Context, db *sql.DB, options sql.TxOptio
 	if err := tx.Commit(); err != nil {
 		return true, err
 	}
+	if !options.ReadOnly {
+		s.counts.commits.Add(1)
+	}
 	s.notices.publish(notices...)
 	return true, nil
 }
