@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"maps"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
@@ -62,8 +63,9 @@ type place struct {
 
 type overwritten struct{ item, name string }
 
-// putActions stores actions, in order, in few statements, however many there are.
-func putActions(ctx context.Context, q session, actions []store.Action) ([]placed, error) {
+// putActions stores actions, in order, in few statements, however many there are. Current has the
+// generations of tasks that this transaction has locked; others are looked up.
+func putActions(ctx context.Context, q session, actions []store.Action, current map[task.ID]int64) ([]placed, error) {
 	if len(actions) == 0 {
 		return nil, nil
 	}
@@ -76,7 +78,7 @@ func putActions(ctx context.Context, q session, actions []store.Action) ([]place
 	if err != nil || len(fresh) == 0 {
 		return all, err
 	}
-	if err := checkGenerations(ctx, q, all, fresh); err != nil {
+	if err := checkGenerations(ctx, q, all, fresh, current); err != nil {
 		return nil, err
 	}
 	if err := number(ctx, q, all, fresh); err != nil {
@@ -154,8 +156,9 @@ func knownActions(ctx context.Context, q session, actions []store.Action) (all [
 }
 
 // checkGenerations refuses writes of runs that are over.
-func checkGenerations(ctx context.Context, q session, all []placed, fresh []int) error {
-	current := map[task.ID]int64{}
+func checkGenerations(ctx context.Context, q session, all []placed, fresh []int, locked map[task.ID]int64) error {
+	current := make(map[task.ID]int64, len(locked))
+	maps.Copy(current, locked)
 	var ids []task.ID
 	for _, i := range fresh {
 		id := all[i].Task

@@ -133,6 +133,7 @@ func putHeld(ctx context.Context, q session, all []store.Held, patient bool) ([]
 	}
 	results := make([]result[struct{}], len(all))
 	var actions []store.Action
+	current := make(map[task.ID]int64, len(all))
 	for i, held := range all {
 		found, exists := locked[held.Task]
 		switch {
@@ -142,9 +143,10 @@ func putHeld(ctx context.Context, q session, all []store.Held, patient bool) ([]
 			results[i].err = leaseLost(held.Task, held.Generation)
 		default:
 			actions = append(actions, held.Actions...)
+			current[held.Task] = found.Generation
 		}
 	}
-	_, err = putActions(ctx, q, actions)
+	_, err = putActions(ctx, q, actions, current)
 	return results, err
 }
 

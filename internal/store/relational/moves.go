@@ -34,10 +34,13 @@ func (m *move) make(reason task.Reason, at time.Time) error {
 
 // begin sees to it that a generation that begins is at least the floor, which is above all that were
 // handed out before the database was restored from a backup. A new task has an id that nobody had before.
-func (m *move) begin(floor int64) {
-	if m.begins() {
-		m.after.Generation = max(m.after.Generation, floor)
+func (m *move) begin(floor func() (int64, error)) error {
+	if !m.begins() {
+		return nil
 	}
+	least, err := floor()
+	m.after.Generation = max(m.after.Generation, least)
+	return err
 }
 
 // begins tests whether a generation begins that is not the first one.
@@ -61,12 +64,14 @@ func record(ctx context.Context, q session, moves []move) error {
 		return err
 	}
 	var actions []store.Action
+	current := make(map[task.ID]int64, len(moves))
 	for _, m := range moves {
+		current[m.after.ID] = m.after.Generation
 		if m.effects != nil {
 			actions = append(actions, m.effects(m.before, m.after.Task)...)
 		}
 	}
-	if _, err := putActions(ctx, q, actions); err != nil {
+	if _, err := putActions(ctx, q, actions, current); err != nil {
 		return err
 	}
 	if err := endHalts(ctx, q, moves); err != nil {

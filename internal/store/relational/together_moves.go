@@ -40,10 +40,7 @@ func makeMoves(ctx context.Context, q session, wanted []wantedMove, patient bool
 	if err != nil {
 		return nil, err
 	}
-	floor, err := floorOf(ctx, q)
-	if err != nil {
-		return nil, err
-	}
+	floor := floorWhenAsked(ctx, q)
 	results := make([]result[task.Task], len(wanted))
 	var moves []move
 	var rows []taskRow
@@ -96,7 +93,7 @@ func haltsOfEnds(ctx context.Context, q session, wanted []wantedMove) (map[task.
 }
 
 // decide makes the move of a task whose row is locked. Nothing is stored yet.
-func (w wantedMove) decide(found taskRow, pending []store.Halt, floor int64) (move, error) {
+func (w wantedMove) decide(found taskRow, pending []store.Halt, floor func() (int64, error)) (move, error) {
 	if w.end == nil {
 		if err := checkChange(found, w.change); err != nil {
 			return move{}, err
