@@ -65,6 +65,7 @@ type Store interface {
 type Counts struct {
 	Statements int64
 	Rows       int64 // that were read
+	Commits    int64 // of transactions that may write
 }
 
 // Inspection is what an adapter sees of a database when it looks without changing

@@ -175,7 +175,7 @@ const notFor = "task"
 // so that a change of library stays a change of one package. A name covers all
 // that is below it.
 var confined = map[string][]string{
-	"github.com/jackc/pgx":                       {"store/postgres", "testkit"},
+	"github.com/jackc/pgx":                       {"store/postgres", "testkit", "tools/bench"},
 	"modernc.org":                                {"store/sqlite"},
 	"github.com/pressly/goose":                   {"store/relational", "store/postgres", "store/sqlite"},
 	"github.com/google/go-github":                {"forge/github"},

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/broker"
 	"github.com/toryo-dev/toryo/internal/broker/assignment"
@@ -55,7 +57,18 @@ func measureHandOut(ctx context.Context, _ string) ([]row, error) {
 	if err := emptyQueue(ctx, stores[0]); err != nil {
 		return nil, err
 	}
+	if _, err := queue(ctx, stores[0], handedOut); err != nil {
+		return nil, err
+	}
+	before, err := spentOn(ctx, url, stores)
+	if err != nil {
+		return nil, err
+	}
 	rate, err := handOutRate(ctx, stores, servers)
+	if err != nil {
+		return nil, err
+	}
+	after, err := spentOn(ctx, url, stores)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +87,7 @@ func measureHandOut(ctx context.Context, _ string) ([]row, error) {
 	setting := fmt.Sprintf("PostgreSQL, %d servers, %d agents", benchServers, benchAgents)
 	return []row{
 		{"tasks handed out and ended, " + setting, fmt.Sprintf("%.0f/s", rate), "as many as River"},
+		{"statements, commits and processor time of each of them (servers and agents; PostgreSQL)", after.perTask(before), ""},
 		{"from assignment to agent, " + setting + ", p50", waits[len(waits)/2].Round(10 * time.Microsecond).String(), "under 3 ms"},
 		{"the same, p99", waits[len(waits)*99/100].Round(10 * time.Microsecond).String(), "under 25 ms"},
 		{"from the end of a lease to the next agent, mean and longest of " + fmt.Sprint(len(resumed)), resumed.String(), "seconds"},
@@ -168,9 +182,6 @@ func emptyQueue(ctx context.Context, database store.Store) error {
 // handOutRate returns how many tasks a second went to agents and were ended by
 // them.
 func handOutRate(ctx context.Context, stores []store.Store, servers []*broker.HandOut) (float64, error) {
-	if _, err := queue(ctx, stores[0], handedOut); err != nil {
-		return 0, err
-	}
 	ctx, done := context.WithCancel(ctx)
 	defer done()
 	var ended atomic.Int64
@@ -201,6 +212,43 @@ func handOutRate(ctx context.Context, stores []store.Store, servers []*broker.Ha
 		return 0, *err
 	}
 	return handedOut / took.Seconds(), nil
+}
+
+// spent is what was done so far, by all servers together.
+type spent struct {
+	counts         store.Counts
+	ours, database time.Duration // of the processors; that of the database is known on the same machine only
+}
+
+func spentOn(ctx context.Context, url string, stores []store.Store) (s spent, err error) {
+	for _, one := range stores {
+		counts := one.Counts()
+		s.counts.Statements += counts.Statements
+		s.counts.Commits += counts.Commits
+	}
+	s.ours = processorTime()
+	connection, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return s, err
+	}
+	defer func() { _ = connection.Close(ctx) }()
+	rows, err := connection.Query(ctx, `SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()`)
+	if err != nil {
+		return s, err
+	}
+	pids, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	for _, pid := range pids {
+		used, _ := processorTimeOf(pid) // 0 if it is on another machine
+		s.database += used
+	}
+	return s, err
+}
+
+// perTask is what each of the tasks took since.
+func (s spent) perTask(before spent) string {
+	return fmt.Sprintf("%.1f, %.2f, %.0f µs; %.0f µs",
+		float64(s.counts.Statements-before.counts.Statements)/handedOut, float64(s.counts.Commits-before.counts.Commits)/handedOut,
+		float64((s.ours-before.ours).Microseconds())/handedOut, float64((s.database-before.database).Microseconds())/handedOut)
 }
 
 // takeAndEnd waits for a task and ends it.

@@ -25,6 +25,7 @@ func dialect(config *pgx.ConnConfig) relational.Dialect {
 	return relational.Dialect{
 		Migrations:           goose.DialectPostgres,
 		NumberedPlaceholders: true,
+		Lists:                true,
 		// Weaker than FOR UPDATE: rows that merely refer to the locked one may be
 		// added meanwhile, and do not make it look taken.
 		LockRows:    `FOR NO KEY UPDATE`,

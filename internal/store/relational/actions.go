@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"maps"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
@@ -62,8 +63,9 @@ type place struct {
 
 type overwritten struct{ item, name string }
 
-// putActions stores actions, in order, in few statements, however many there are.
-func putActions(ctx context.Context, q session, actions []store.Action) ([]placed, error) {
+// putActions stores actions, in order, in few statements, however many there are. Current has the
+// generations of tasks that this transaction has locked; others are looked up.
+func putActions(ctx context.Context, q session, actions []store.Action, current map[task.ID]int64) ([]placed, error) {
 	if len(actions) == 0 {
 		return nil, nil
 	}
@@ -76,7 +78,7 @@ func putActions(ctx context.Context, q session, actions []store.Action) ([]place
 	if err != nil || len(fresh) == 0 {
 		return all, err
 	}
-	if err := checkGenerations(ctx, q, all, fresh); err != nil {
+	if err := checkGenerations(ctx, q, all, fresh, current); err != nil {
 		return nil, err
 	}
 	if err := number(ctx, q, all, fresh); err != nil {
@@ -90,6 +92,14 @@ func putActions(ctx context.Context, q session, actions []store.Action) ([]place
 	}
 	return all, insertActions(ctx, q, all, fresh)
 }
+
+var (
+	putRows = newTable(`put`, `id TEXT, item TEXT, sequence BIGINT, task TEXT, generation BIGINT, lasting BIGINT, idempotency_key TEXT, coalesce_name TEXT,
+		lane TEXT, kind TEXT, payload TEXT, due_at BIGINT, status TEXT, attempts BIGINT, last_error TEXT, reason TEXT, result TEXT, held_until BIGINT`)
+	soonerActions   = newTable(`sooner`, `item TEXT, due BIGINT`)
+	replacedActions = newTable(`replaced`, `id TEXT, sequence BIGINT`)
+	begunTasks      = newTable(`begun`, `task TEXT, generation BIGINT`)
+)
 
 // sendNow makes pending actions due that wait for newer ones to replace them, such as a
 // progress comment, where another action of the same item is put behind them: actions are
@@ -110,38 +120,25 @@ func sendNow(ctx context.Context, q session, all []placed, fresh []int) error {
 			due[item] = all[i].DueAt
 		}
 	}
-	for _, some := range chunks(items) {
-		args := make([]any, 0, 2*len(some))
-		for _, item := range some {
-			args = append(args, item, due[item].UnixMicro())
-		}
-		_, err := q.exec(ctx, `WITH sooner (item, due) AS (VALUES `+rowsOf(len(some), `(CAST(? AS TEXT), CAST(? AS BIGINT))`)+`)
-			UPDATE actions SET due_at = sooner.due FROM sooner
-			WHERE actions.item = sooner.item AND status = 'pending' AND attempts = 0 AND coalesce_name <> '' AND due_at > sooner.due`, args...)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return execRows(ctx, q, soonerActions, items, func(item string) []any { return []any{item, due[item].UnixMicro()} },
+		`WITH {rows} UPDATE actions SET due_at = sooner.due FROM sooner
+			WHERE actions.item = sooner.item AND status = 'pending' AND attempts = 0 AND coalesce_name <> '' AND due_at > sooner.due`)
 }
 
 // knownActions finds those that are there already. Fresh are the indexes of the
 // others.
 func knownActions(ctx context.Context, q session, actions []store.Action) (all []placed, fresh []int, err error) {
 	known := map[string]store.Action{}
-	for _, some := range chunks(actions) {
-		keys := make([]any, len(some))
-		for i, a := range some {
-			keys[i] = a.IdempotencyKey
-		}
-		found, err := list(ctx, q, scanAction, `SELECT `+actionColumns+` FROM actions
-			WHERE idempotency_key IN (`+listOf(len(keys))+`)`, keys...)
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, a := range found {
-			known[a.IdempotencyKey] = a
-		}
+	keys := make([]string, len(actions))
+	for i, a := range actions {
+		keys[i] = a.IdempotencyKey
+	}
+	found, err := listAny(ctx, q, scanAction, keys, `SELECT `+actionColumns+` FROM actions WHERE idempotency_key {any}`)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, a := range found {
+		known[a.IdempotencyKey] = a
 	}
 	all = make([]placed, len(actions))
 	for i, a := range actions {
@@ -159,8 +156,9 @@ func knownActions(ctx context.Context, q session, actions []store.Action) (all [
 }
 
 // checkGenerations refuses writes of runs that are over.
-func checkGenerations(ctx context.Context, q session, all []placed, fresh []int) error {
-	current := map[task.ID]int64{}
+func checkGenerations(ctx context.Context, q session, all []placed, fresh []int, locked map[task.ID]int64) error {
+	current := make(map[task.ID]int64, len(locked))
+	maps.Copy(current, locked)
 	var ids []task.ID
 	for _, i := range fresh {
 		id := all[i].Task
@@ -169,17 +167,15 @@ func checkGenerations(ctx context.Context, q session, all []placed, fresh []int)
 			ids = append(ids, id)
 		}
 	}
-	for _, some := range chunks(ids) {
-		found, err := list(ctx, q, func(r row) (t task.Task, err error) {
-			err = r.Scan(&t.ID, &t.Generation)
-			return t, err
-		}, `SELECT id, generation FROM tasks WHERE id IN (`+listOf(len(some))+`)`, arguments(some)...)
-		if err != nil {
-			return err
-		}
-		for _, t := range found {
-			current[t.ID] = t.Generation
-		}
+	found, err := listAny(ctx, q, func(r row) (t task.Task, err error) {
+		err = r.Scan(&t.ID, &t.Generation)
+		return t, err
+	}, ids, `SELECT id, generation FROM tasks WHERE id {any}`)
+	if err != nil {
+		return err
+	}
+	for _, t := range found {
+		current[t.ID] = t.Generation
 	}
 	for _, i := range fresh {
 		a := all[i]
@@ -246,18 +242,8 @@ func coalesce(ctx context.Context, q session, all []placed, fresh []int) error {
 }
 
 func replaceActions(ctx context.Context, q session, replaced []place) error {
-	for _, some := range chunks(replaced) {
-		args := make([]any, 0, 2*len(some))
-		for _, p := range some {
-			args = append(args, p.id, p.sequence)
-		}
-		_, err := q.exec(ctx, `WITH replaced (id, sequence) AS (VALUES `+rowsOf(len(some), `(CAST(? AS TEXT), CAST(? AS BIGINT))`)+`)
-			UPDATE actions SET status = 'replaced', sequence = replaced.sequence FROM replaced WHERE actions.id = replaced.id`, args...)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return execRows(ctx, q, replacedActions, replaced, func(p place) []any { return []any{p.id, p.sequence} },
+		`WITH {rows} UPDATE actions SET status = 'replaced', sequence = replaced.sequence FROM replaced WHERE actions.id = replaced.id`)
 }
 
 // untried finds and locks the stored actions that may be replaced.
@@ -272,42 +258,35 @@ func untried(ctx context.Context, q session, all []placed, fresh []int) (map[ove
 			items = append(items, item)
 		}
 	}
-	for _, some := range chunks(items) {
-		found, err := list(ctx, q, func(r row) (p place, err error) {
-			err = r.Scan(&p.id, &p.item, &p.name, &p.sequence, micros{&p.due})
-			return p, err
-		}, `SELECT id, item, coalesce_name, sequence, due_at FROM actions
-			WHERE item IN (`+listOf(len(some))+`) AND status = 'pending' AND attempts = 0 AND coalesce_name <> ''
-			ORDER BY sequence `+q.dialect.LockRows, arguments(some)...)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range found {
-			places[overwritten{p.item, p.name}] = p
-		}
+	found, err := listAny(ctx, q, func(r row) (p place, err error) {
+		err = r.Scan(&p.id, &p.item, &p.name, &p.sequence, micros{&p.due})
+		return p, err
+	}, items, `SELECT id, item, coalesce_name, sequence, due_at FROM actions
+		WHERE item {any} AND status = 'pending' AND attempts = 0 AND coalesce_name <> ''
+		ORDER BY sequence `+q.dialect.LockRows)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range found {
+		places[overwritten{p.item, p.name}] = p
 	}
 	return places, nil
 }
 
 func insertActions(ctx context.Context, q session, all []placed, fresh []int) error {
-	for _, some := range chunks(fresh) {
-		args := make([]any, 0, 18*len(some))
-		for _, i := range some {
-			a := all[i]
-			owner := sql.NullString{String: string(a.Task), Valid: a.Task != ""}
-			args = append(args, a.ID, a.Item.String(), a.Sequence, owner, a.Generation, truth(a.Lasting), a.IdempotencyKey, a.Coalesce, a.Lane, a.Kind, string(a.Payload),
-				a.DueAt.UnixMicro(), a.Status, a.Attempts, a.LastError, a.Reason, string(a.Result), never)
+	err := execRows(ctx, q, putRows, fresh, func(i int) []any {
+		a := all[i]
+		return []any{
+			a.ID, a.Item.String(), a.Sequence, a.Task, a.Generation, truth(a.Lasting), a.IdempotencyKey, a.Coalesce, a.Lane, a.Kind, string(a.Payload),
+			a.DueAt.UnixMicro(), a.Status, a.Attempts, a.LastError, a.Reason, string(a.Result), never,
 		}
-		_, err := q.exec(ctx, `INSERT INTO actions (`+actionColumns+`, held_until)
-			VALUES `+rowsOf(len(some), `(`+listOf(18)+`)`), args...)
-		if q.dialect.Classify(err) == Duplicate {
-			return &againError{err} // someone else has just put one with the same key
-		}
-		if err != nil {
-			return err
-		}
+	}, `WITH {rows} INSERT INTO actions (`+actionColumns+`, held_until)
+		SELECT id, item, sequence, NULLIF(task, ''), generation, lasting, idempotency_key, coalesce_name, lane, kind, payload,
+			due_at, status, attempts, last_error, reason, result, held_until FROM put`)
+	if err != nil && q.dialect.Classify(err) == Duplicate {
+		return &againError{err} // someone else has just put one with the same key
 	}
-	return nil
+	return err
 }
 
 // refuseOlder ends the writes of runs that are over and that no sender has.
@@ -320,18 +299,8 @@ func refuseOlder(ctx context.Context, q session, moves []move) error {
 			begun = append(begun, m)
 		}
 	}
-	for _, some := range chunks(begun) {
-		args := make([]any, 0, 2*len(some)+2)
-		for _, m := range some {
-			args = append(args, m.after.ID, m.after.Generation)
-		}
-		_, err := q.exec(ctx, `WITH begun (task, generation) AS (VALUES `+rowsOf(len(some), `(CAST(? AS TEXT), CAST(? AS BIGINT))`)+`)
-			UPDATE actions SET status = 'refused', reason = ? FROM begun
+	return execRows(ctx, q, begunTasks, begun, func(m move) []any { return []any{m.after.ID, m.after.Generation} },
+		`WITH {rows} UPDATE actions SET status = 'refused', reason = ? FROM begun
 			WHERE actions.task = begun.task AND actions.generation < begun.generation AND lasting = 0 AND status = 'pending' AND held_until = ?`,
-			append(args, task.ReasonStaleGeneration, never)...)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		task.ReasonStaleGeneration, never)
 }

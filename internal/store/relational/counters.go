@@ -25,25 +25,23 @@ func scanCounted(r row) (c counted, err error) {
 	return c, err
 }
 
+var addedCounts = newTable(`added`, `name TEXT, value BIGINT`)
+
 // count adds to counters and returns their new values. Each stays locked until
 // the transaction ends. The names are sorted, so that two transactions that want
 // the same counters do not wait for each other in a circle.
 func count(ctx context.Context, q session, more map[string]int64) (map[string]int64, error) {
-	values := make(map[string]int64, len(more))
-	for _, names := range chunks(slices.Sorted(maps.Keys(more))) {
-		args := make([]any, 0, 2*len(names))
-		for _, name := range names {
-			args = append(args, name, more[name])
-		}
-		found, err := list(ctx, q, scanCounted, `INSERT INTO counters (name, value) VALUES `+rowsOf(len(names), `(?, ?)`)+`
+	found, err := listRows(ctx, q, scanCounted, addedCounts, slices.Sorted(maps.Keys(more)),
+		func(name string) []any { return []any{name, more[name]} },
+		`WITH {rows} INSERT INTO counters (name, value) SELECT name, value FROM added WHERE 1 = 1
 			ON CONFLICT (name) DO UPDATE SET value = counters.value + excluded.value
-			RETURNING name, value`, args...)
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range found {
-			values[c.name] = c.value
-		}
+			RETURNING name, value`)
+	if err != nil {
+		return nil, err
+	}
+	values := make(map[string]int64, len(found))
+	for _, c := range found {
+		values[c.name] = c.value
 	}
 	return values, nil
 }

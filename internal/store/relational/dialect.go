@@ -17,6 +17,8 @@ type Dialect struct {
 	Migrations goose.Dialect
 	// NumberedPlaceholders means $1, $2 in place of ?.
 	NumberedPlaceholders bool
+	// Lists means that an argument may be a list, which unnest makes rows of.
+	Lists bool
 	// LockRows ends a SELECT that locks the rows it finds against other writers;
 	// SkipLocked does the same and leaves out rows that are locked already. Both
 	// are empty where a transaction that writes is alone anyway.

@@ -164,20 +164,13 @@ func knownSequences(ctx context.Context, q session, id task.ID, group numbering,
 	return known, nil
 }
 
+var addedEvents = newTable(`added`, `task TEXT, generation BIGINT, source TEXT, sequence BIGINT, position BIGINT, kind TEXT, at BIGINT, data TEXT`)
+
 func insertEvents(ctx context.Context, q session, last int64, events []task.Event) error {
-	for _, some := range chunks(events) {
-		args := make([]any, 0, 8*len(some))
-		for _, e := range some {
-			last++
-			args = append(args, e.Task, e.Generation, e.Source, e.Sequence, last, e.Kind, made(e.At).UnixMicro(), string(e.Data))
-		}
-		_, err := q.exec(ctx, `INSERT INTO events (task, generation, source, sequence, position, kind, at, data)
-			VALUES `+rowsOf(len(some), `(`+listOf(8)+`)`), args...)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return execRows(ctx, q, addedEvents, events, func(e task.Event) []any {
+		last++
+		return []any{e.Task, e.Generation, e.Source, e.Sequence, last, e.Kind, made(e.At).UnixMicro(), string(e.Data)}
+	}, `WITH {rows} INSERT INTO events (`+eventColumns+`) SELECT `+eventColumns+` FROM added`)
 }
 
 // EventsAfter implements store.Events.

@@ -121,12 +121,7 @@ func endHalts(ctx context.Context, q session, moves []move) error {
 
 // removeHalts removes the halts of tasks that meet a condition.
 func removeHalts(ctx context.Context, q session, of []task.ID, condition string, args ...any) error {
-	for _, some := range chunks(of) {
-		if _, err := q.exec(ctx, `DELETE FROM halts WHERE task IN (`+listOf(len(some))+`)`+condition, append(arguments(some), args...)...); err != nil {
-			return err
-		}
-	}
-	return nil
+	return execAny(ctx, q, of, `DELETE FROM halts WHERE task {any}`+condition, args...)
 }
 
 const haltColumns = `task, signal, reason, at`

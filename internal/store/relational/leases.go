@@ -81,19 +81,17 @@ func claim(ctx context.Context, q session, claims []store.Claim, effects store.E
 // locked.
 func lockQueued(ctx context.Context, q session, claims []store.Claim) (map[task.ID]taskRow, error) {
 	free := make(map[task.ID]taskRow, len(claims))
-	for _, some := range chunks(claims) {
-		ids := make([]any, len(some))
-		for i, c := range some {
-			ids[i] = c.Task
-		}
-		rows, err := list(ctx, q, scanTaskRow, `SELECT `+taskColumns+` FROM tasks
-			WHERE id IN (`+listOf(len(ids))+`) AND state = 'queued' AND `+nobodyPauses+` `+q.dialect.SkipLocked, ids...)
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range rows {
-			free[t.ID] = t
-		}
+	ids := make([]task.ID, len(claims))
+	for i, c := range claims {
+		ids[i] = c.Task
+	}
+	rows, err := listAny(ctx, q, scanTaskRow, ids, `SELECT `+taskColumns+` FROM tasks
+		WHERE id {any} AND state = 'queued' AND `+nobodyPauses+` `+q.dialect.SkipLocked)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range rows {
+		free[t.ID] = t
 	}
 	return free, nil
 }
@@ -135,6 +133,7 @@ func putHeld(ctx context.Context, q session, all []store.Held, patient bool) ([]
 	}
 	results := make([]result[struct{}], len(all))
 	var actions []store.Action
+	current := make(map[task.ID]int64, len(all))
 	for i, held := range all {
 		found, exists := locked[held.Task]
 		switch {
@@ -144,9 +143,10 @@ func putHeld(ctx context.Context, q session, all []store.Held, patient bool) ([]
 			results[i].err = leaseLost(held.Task, held.Generation)
 		default:
 			actions = append(actions, held.Actions...)
+			current[held.Task] = found.Generation
 		}
 	}
-	_, err = putActions(ctx, q, actions)
+	_, err = putActions(ctx, q, actions, current)
 	return results, err
 }
 
@@ -157,14 +157,12 @@ func lockTasks(ctx context.Context, q session, ids []task.ID, patient bool) (map
 		lock = q.dialect.LockRows
 	}
 	locked := make(map[task.ID]taskRow, len(ids))
-	for _, some := range chunks(ids) {
-		rows, err := list(ctx, q, scanTaskRow, `SELECT `+taskColumns+` FROM tasks WHERE id IN (`+listOf(len(some))+`) `+lock, arguments(some)...)
-		if err != nil {
-			return nil, err
-		}
-		for _, row := range rows {
-			locked[row.ID] = row
-		}
+	rows, err := listAny(ctx, q, scanTaskRow, ids, `SELECT `+taskColumns+` FROM tasks WHERE id {any} `+lock)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		locked[row.ID] = row
 	}
 	return locked, nil
 }

@@ -34,10 +34,13 @@ func (m *move) make(reason task.Reason, at time.Time) error {
 
 // begin sees to it that a generation that begins is at least the floor, which is above all that were
 // handed out before the database was restored from a backup. A new task has an id that nobody had before.
-func (m *move) begin(floor int64) {
-	if m.begins() {
-		m.after.Generation = max(m.after.Generation, floor)
+func (m *move) begin(floor func() (int64, error)) error {
+	if !m.begins() {
+		return nil
 	}
+	least, err := floor()
+	m.after.Generation = max(m.after.Generation, least)
+	return err
 }
 
 // begins tests whether a generation begins that is not the first one.
@@ -61,12 +64,14 @@ func record(ctx context.Context, q session, moves []move) error {
 		return err
 	}
 	var actions []store.Action
+	current := make(map[task.ID]int64, len(moves))
 	for _, m := range moves {
+		current[m.after.ID] = m.after.Generation
 		if m.effects != nil {
 			actions = append(actions, m.effects(m.before, m.after.Task)...)
 		}
 	}
-	if _, err := putActions(ctx, q, actions); err != nil {
+	if _, err := putActions(ctx, q, actions, current); err != nil {
 		return err
 	}
 	if err := endHalts(ctx, q, moves); err != nil {
@@ -78,9 +83,9 @@ func record(ctx context.Context, q session, moves []move) error {
 	return countMoves(ctx, q, moves)
 }
 
-// eventRow is one row of recordEvents. The entries are numbered by the store: whoever inserts
+// moreEvents are rows of recordEvents. The entries are numbered by the store: whoever inserts
 // holds the counter of the task's positions, so that the numbers are still free.
-const eventRow = `(CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT))`
+var moreEvents = newTable(`more`, `task TEXT, generation BIGINT, source TEXT, behind BIGINT, position BIGINT, kind TEXT, at BIGINT, data TEXT`)
 
 // journalPart is what is numbered on its own, in all journals.
 type journalPart struct {
@@ -108,21 +113,17 @@ func recordEvents(ctx context.Context, q session, moves []move) error {
 	if err != nil {
 		return err
 	}
-	for _, some := range chunks(all) {
-		args := make([]any, 0, 8*len(some))
+	for _, some := range pieces(q.dialect, all) {
 		behind := map[journalPart]int64{} // how many come behind the last one that is stored
-		for _, e := range some {
+		err := execRows(ctx, q, moreEvents, some, func(e task.Event) []any {
 			counter, part := eventCounter(e.Task), journalPart{e.Task, numbering{e.Generation, e.Source}}
 			more[counter]--
 			behind[part]++
-			args = append(args, e.Task, e.Generation, e.Source, behind[part], last[counter]-more[counter],
-				e.Kind, made(e.At).UnixMicro(), string(e.Data))
-		}
-		_, err := q.exec(ctx, `WITH more (task, generation, source, behind, position, kind, at, data) AS (VALUES `+rowsOf(len(some), eventRow)+`)
-			INSERT INTO events (`+eventColumns+`)
+			return []any{e.Task, e.Generation, e.Source, behind[part], last[counter] - more[counter], e.Kind, made(e.At).UnixMicro(), string(e.Data)}
+		}, `WITH {rows} INSERT INTO events (`+eventColumns+`)
 			SELECT task, generation, source, behind + (SELECT COALESCE(MAX(sequence), 0) FROM events
 				WHERE events.task = more.task AND events.generation = more.generation AND events.source = more.source), position, kind, at, data
-			FROM more`, args...)
+			FROM more`)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 // Put implements store.Outbox.
 func (s *Store) Put(ctx context.Context, action store.Action) (stored store.Action, put bool, err error) {
 	err = s.write(ctx, func(q session) error {
-		all, err := putActions(ctx, q, []store.Action{action})
+		all, err := putActions(ctx, q, []store.Action{action}, nil)
 		if err == nil {
 			stored, put = all[0].Action, all[0].put
 		}

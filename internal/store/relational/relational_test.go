@@ -1,11 +1,16 @@
 package relational
 
 import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
@@ -82,5 +87,80 @@ func TestBusyDays(t *testing.T) {
 	}
 	if is := busyDays(first, first); len(is) != 0 {
 		t.Errorf("busy on %v", is)
+	}
+}
+
+// TestPackedNotices: another process hears each of many notices, in order, from texts that the database can carry.
+func TestPackedNotices(t *testing.T) {
+	t.Parallel()
+	sender, receiver := notices{self: "sender"}, &Store{notices: notices{self: "receiver"}, dialect: &Dialect{}}
+	var heard []store.Notice
+	stop := receiver.Listen(func(n store.Notice) { heard = append(heard, n) })
+	defer stop()
+	heard = nil // that anything may have happened
+	var sent []store.Notice
+	for i := range 300 {
+		sent = append(sent, store.Notice{Topic: store.TasksChanged, Subject: fmt.Sprintf("task [%d], \"x\"", i)})
+	}
+	for _, size := range []int{maxSubject, maxSubject, maxSubject, 1} {
+		sent = append(sent, store.Notice{Topic: store.BellRung, Subject: strings.Repeat("x", size)})
+	}
+	for _, some := range [][]store.Notice{nil, sent[:1], sent} {
+		heard = nil
+		texts, err := sender.packed(some)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(texts) > 10 {
+			t.Errorf("%d notices are %d texts", len(some), len(texts))
+		}
+		for _, text := range texts {
+			if len(text) >= 8000 {
+				t.Errorf("a text has %d bytes", len(text))
+			}
+			receiver.Received(text)
+		}
+		if !slices.Equal(heard, some) {
+			t.Errorf("heard %d notices of %d", len(heard), len(some))
+		}
+	}
+	own, err := receiver.notices.packed(sent[:2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard = nil
+	receiver.Received(own[0])
+	if len(heard) > 0 {
+		t.Errorf("a process hears what it has sent: %v", heard)
+	}
+}
+
+// TestTables: what stands for rows has each value in its column, once for all of them where the engine
+// takes lists. A text that no database keeps, or a value of another type, is refused.
+func TestTables(t *testing.T) {
+	t.Parallel()
+	numbers := newTable(`numbers`, `name TEXT, value BIGINT`)
+	rows := [][]any{{"a", 1}, {"b", int64(2)}, {task.ID("c"), 3}}
+	lists, err := numbers.sources(&Dialect{Lists: true}, rows)
+	if err != nil || len(lists) != 1 {
+		t.Fatalf("%v, %v", lists, err)
+	}
+	if want := `numbers (name, value) AS (SELECT * FROM unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[])))`; lists[0].query != want {
+		t.Errorf("query %s", lists[0].query)
+	}
+	if want := []any{[]string{"a", "b", "c"}, []int64{1, 2, 3}}; !reflect.DeepEqual(lists[0].args, want) {
+		t.Errorf("arguments %v", lists[0].args)
+	}
+	single, err := numbers.sources(&Dialect{}, rows)
+	if err != nil || len(single) != 2 || len(single[0].args) != 4 || len(single[1].args) != 2 {
+		t.Errorf("%v, %v", single, err)
+	}
+	for _, wrong := range []any{"\x00", "\xff", 1} {
+		if _, err := numbers.sources(&Dialect{Lists: true}, [][]any{{wrong, 1}}); err == nil {
+			t.Errorf("%q is a text", wrong)
+		}
+	}
+	if none, err := numbers.sources(&Dialect{Lists: true}, nil); len(none) != 0 || err != nil {
+		t.Errorf("no rows: %v, %v", none, err)
 	}
 }

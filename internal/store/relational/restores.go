@@ -3,6 +3,7 @@ package relational
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
@@ -87,6 +88,11 @@ func raiseFloor(ctx context.Context, q session) (int64, error) {
 func floorOf(ctx context.Context, q session) (int64, error) {
 	floor, _, err := first(ctx, q, scanNumber, `SELECT value FROM counters WHERE name = ?`, generationFloor)
 	return floor, err
+}
+
+// floorWhenAsked reads the least generation that may begin when it is asked for first.
+func floorWhenAsked(ctx context.Context, q session) func() (int64, error) {
+	return sync.OnceValues(func() (int64, error) { return floorOf(ctx, q) })
 }
 
 // fenceTasks puts the tasks that have not ended out of the reach of who worked on them.

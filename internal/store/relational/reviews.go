@@ -60,7 +60,7 @@ func (s *Store) AddReview(ctx context.Context, x store.Review, writes ...store.A
 			return task.Errorf(task.Conflict, "commit %s of %s has been reviewed", x.HeadCommit, pull)
 		}
 		if err == nil {
-			_, err = putActions(ctx, q, writes)
+			_, err = putActions(ctx, q, writes, nil)
 		}
 		return err
 	})

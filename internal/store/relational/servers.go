@@ -3,6 +3,7 @@ package relational
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +21,8 @@ type notices struct {
 
 type listener struct{ hear func(store.Notice) }
 
+var sentTexts = newTable(`sent`, `text TEXT`)
+
 // travelling is a notice on its way to other processes.
 type travelling struct {
 	From    string      `json:"from"`
@@ -32,21 +35,44 @@ func (n *notices) send(ctx context.Context, q session, all []store.Notice) error
 	if q.dialect.Notify == "" {
 		return nil
 	}
-	texts := make([]string, len(all))
-	for i, one := range all {
+	texts, err := n.packed(all)
+	if err != nil {
+		return err
+	}
+	_, err = listRows(ctx, q, func(row) (struct{}, error) { return struct{}{}, nil }, sentTexts, texts,
+		func(text string) []any { return []any{text} }, `WITH {rows} SELECT `+q.dialect.Notify+` FROM sent`)
+	return err
+}
+
+// mostPacked is how many bytes of notices go together. PostgreSQL carries less than 8,000.
+const mostPacked = 7500
+
+// packed makes texts of notices: of one as it is, and of several a list. Each text costs every server that
+// listens, and the database, about as much as a small query. A server of an older version cannot read a
+// list, and takes it for anything.
+func (n *notices) packed(all []store.Notice) (texts []string, err error) {
+	var some []string
+	size := 0
+	end := func() {
+		if len(some) == 1 {
+			texts = append(texts, some[0])
+		} else if len(some) > 1 {
+			texts = append(texts, `[`+strings.Join(some, `,`)+`]`)
+		}
+		some, size = nil, 0
+	}
+	for _, one := range all {
 		text, err := json.Marshal(travelling{n.self, one.Topic, one.Subject})
 		if err != nil {
-			return err
+			return nil, err
 		}
-		texts[i] = string(text)
-	}
-	for _, some := range chunks(texts) {
-		if _, err := list(ctx, q, func(row) (struct{}, error) { return struct{}{}, nil },
-			`SELECT `+q.dialect.Notify+` FROM (VALUES `+rowsOf(len(some), `(?)`)+`) AS sent (text)`, arguments(some)...); err != nil {
-			return err
+		if size+len(text) > mostPacked {
+			end()
 		}
+		some, size = append(some, string(text)), size+len(text)+1
 	}
-	return nil
+	end()
+	return texts, nil
 }
 
 // publish passes notices to all listeners in the process.
@@ -67,13 +93,18 @@ func (s *Store) Received(text string) {
 		s.notices.publish(store.Notice{})
 		return
 	}
-	var one travelling
-	if err := json.Unmarshal([]byte(text), &one); err != nil {
+	if !strings.HasPrefix(text, `[`) {
+		text = `[` + text + `]`
+	}
+	var all []travelling
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		s.notices.publish(store.Notice{}) // of a newer program: it may be anything
 		return
 	}
-	if one.From != s.notices.self {
-		s.notices.publish(store.Notice{Topic: one.Topic, Subject: one.Subject})
+	for _, one := range all {
+		if one.From != s.notices.self {
+			s.notices.publish(store.Notice{Topic: one.Topic, Subject: one.Subject})
+		}
 	}
 }
 

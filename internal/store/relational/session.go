@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
-	"math/bits"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/store"
@@ -111,6 +110,11 @@ func opening(statement string) string {
 func bind(args []any) ([]any, error) {
 	values := make([]any, len(args))
 	for i, arg := range args {
+		switch arg.(type) {
+		case []string, []int64: // of a table, whose texts were looked at
+			values[i] = arg
+			continue
+		}
 		value, err := driver.DefaultParameterConverter.ConvertValue(arg)
 		if err != nil {
 			return nil, fmt.Errorf("argument %d: %w", i+1, err)
@@ -123,28 +127,6 @@ func bind(args []any) ([]any, error) {
 		values[i] = value
 	}
 	return values, nil
-}
-
-// listOf writes n placeholders for an IN list.
-func listOf(n int) string { return strings.Repeat(", ?", n)[2:] }
-
-// rowsOf writes the same row of placeholders n times, for VALUES.
-func rowsOf(n int, one string) string { return strings.Repeat(", "+one, n)[2:] }
-
-// batch bounds how many rows one statement names, since engines bound how many
-// arguments it may have.
-const batch = 256
-
-// chunks cuts a list into pieces that one statement can take. The length of each is a power of
-// two: a connection keeps statements prepared by their texts, of which there are few then.
-func chunks[T any](all []T) [][]T {
-	var pieces [][]T
-	for len(all) > 0 {
-		n := min(batch, 1<<(bits.Len(uint(len(all)))-1))
-		pieces = append(pieces, all[:n])
-		all = all[n:]
-	}
-	return pieces
 }
 
 // arguments turns a list into the arguments of a statement.

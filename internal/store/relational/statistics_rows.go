@@ -53,6 +53,8 @@ func (t tally) add(of store.RepositoryName, day int64, name string, bucket, more
 	t[summed{"", "", day, name, bucket}] += more
 }
 
+var addedSums = newTable(`added`, `forge TEXT, repository TEXT, day BIGINT, name TEXT, bucket BIGINT, value BIGINT`)
+
 // save stores what is added, in one statement for many. It is the last thing that a transaction locks,
 // and in the same order always: many transactions add to the sums of all repositories, and must not
 // wait for each other in a circle.
@@ -62,19 +64,11 @@ func (t tally) save(ctx context.Context, q session) error {
 		return cmp.Or(strings.Compare(string(a.forge), string(b.forge)), strings.Compare(a.repository, b.repository),
 			cmp.Compare(a.day, b.day), strings.Compare(a.name, b.name), cmp.Compare(a.bucket, b.bucket))
 	})
-	for _, some := range chunks(keys) {
-		args := make([]any, 0, 6*len(some))
-		for _, key := range some {
-			args = append(args, key.forge, key.repository, key.day, key.name, key.bucket, t[key])
-		}
-		_, err := q.exec(ctx, `INSERT INTO counted_days (forge, repository, day, name, bucket, value)
-			VALUES `+rowsOf(len(some), `(`+listOf(6)+`)`)+`
-			ON CONFLICT (forge, repository, day, name, bucket) DO UPDATE SET value = counted_days.value + excluded.value`, args...)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return execRows(ctx, q, addedSums, keys, func(key summed) []any {
+		return []any{key.forge, key.repository, key.day, key.name, key.bucket, t[key]}
+	}, `WITH {rows} INSERT INTO counted_days (forge, repository, day, name, bucket, value)
+		SELECT forge, repository, day, name, bucket, value FROM added WHERE 1 = 1
+		ON CONFLICT (forge, repository, day, name, bucket) DO UPDATE SET value = counted_days.value + excluded.value`)
 }
 
 // bucketOf is the tenths of seconds of a time, rounded down so that times that differ by less than a
@@ -134,8 +128,10 @@ func countMoves(ctx context.Context, q session, moves []move) error {
 	return sums.save(ctx, q)
 }
 
-// begunRun is one row of countBegun.
-const begunRun = `(CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT))`
+var (
+	begunRuns = newTable(`begun`, `task TEXT, generation BIGINT, forge TEXT, repository TEXT, type TEXT, at BIGINT`)
+	endedRuns = newTable(`ended`, `task TEXT, generation BIGINT, at BIGINT, result TEXT, attempt TEXT`)
+)
 
 // countedRun is what is stored of a run.
 type countedRun struct {
@@ -156,61 +152,42 @@ func scanCountedRun(r row) (c countedRun, err error) {
 // generation was queued, when the time of the task had come, or when nothing blocked it any more,
 // whichever was last.
 func countBegun(ctx context.Context, q session, begun []move, sums tally) error {
-	for _, some := range chunks(begun) {
-		args := make([]any, 0, 6*len(some)+1)
-		for _, m := range some {
-			t := m.after
-			args = append(args, t.ID, t.Generation, t.Key.Forge, t.Key.Repository, t.Type, t.UpdatedAt.UnixMicro())
-		}
-		rows, err := list(ctx, q, scanCountedRun, `WITH begun (task, generation, forge, repository, type, at) AS (VALUES `+rowsOf(len(some), begunRun)+`)
-			INSERT INTO runs (task, generation, forge, repository, type, queued_at, began_at, ended_at, result, attempt)
-			SELECT task, generation, forge, repository, type, COALESCE((SELECT MAX(moments.at) FROM (
-					SELECT MIN(events.at) AS at FROM events
-					WHERE events.task = begun.task AND events.generation = begun.generation AND source = 'server' AND kind = 'state'
-					UNION ALL SELECT ready_at FROM tasks WHERE tasks.id = begun.task
-					UNION ALL SELECT free_since FROM tasks WHERE tasks.id = begun.task) AS moments WHERE moments.at <= begun.at), at),
-				at, CAST(? AS BIGINT), '', ''
-			FROM begun WHERE 1 = 1
-			ON CONFLICT (task, generation) DO NOTHING RETURNING `+countedColumns, append(args, never)...)
-		if err != nil {
-			return err
-		}
-		for _, run := range rows {
-			sums.add(run.RepositoryName, dayOf(run.began), waitCounted, bucketOf(run.began.Sub(run.queued)), 1)
-		}
+	runs, err := listRows(ctx, q, scanCountedRun, begunRuns, begun, func(m move) []any {
+		t := m.after
+		return []any{t.ID, t.Generation, t.Key.Forge, t.Key.Repository, t.Type, t.UpdatedAt.UnixMicro()}
+	}, `WITH {rows} INSERT INTO runs (task, generation, forge, repository, type, queued_at, began_at, ended_at, result, attempt)
+		SELECT task, generation, forge, repository, type, COALESCE((SELECT MAX(moments.at) FROM (
+				SELECT MIN(events.at) AS at FROM events
+				WHERE events.task = begun.task AND events.generation = begun.generation AND source = 'server' AND kind = 'state'
+				UNION ALL SELECT ready_at FROM tasks WHERE tasks.id = begun.task
+				UNION ALL SELECT free_since FROM tasks WHERE tasks.id = begun.task) AS moments WHERE moments.at <= begun.at), at),
+			at, CAST(? AS BIGINT), '', ''
+		FROM begun WHERE 1 = 1
+		ON CONFLICT (task, generation) DO NOTHING RETURNING `+countedColumns, never)
+	for _, run := range runs {
+		sums.add(run.RepositoryName, dayOf(run.began), waitCounted, bucketOf(run.began.Sub(run.queued)), 1)
 	}
-	return nil
+	return err
 }
-
-// endedRun is one row of countEnded.
-const endedRun = `(CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT))`
 
 // countEnded notes how runs have ended, and whether they were first attempts on issues, in one
 // statement for many.
 func countEnded(ctx context.Context, q session, ended []move, sums tally) error {
-	for _, some := range chunks(ended) {
-		args := make([]any, 0, 5*len(some)+1)
-		for _, m := range some {
-			result := runResult[m.trigger]
-			attempt := attemptResult[result]
-			if m.after.Type != task.Development || m.after.Key.Kind != task.Issue {
-				attempt = ""
-			}
-			args = append(args, m.before.ID, m.before.Generation, m.after.UpdatedAt.UnixMicro(), result, attempt)
+	runs, err := listRows(ctx, q, scanCountedRun, endedRuns, ended, func(m move) []any {
+		result := runResult[m.trigger]
+		attempt := attemptResult[result]
+		if m.after.Type != task.Development || m.after.Key.Kind != task.Issue {
+			attempt = ""
 		}
-		runs, err := list(ctx, q, scanCountedRun, `WITH ended (task, generation, at, result, attempt) AS (VALUES `+rowsOf(len(some), endedRun)+`)
-			UPDATE runs SET ended_at = ended.at, result = ended.result,
-				attempt = CASE WHEN EXISTS (SELECT 1 FROM runs earlier WHERE earlier.task = runs.task AND earlier.attempt <> '') THEN '' ELSE ended.attempt END
-			FROM ended WHERE runs.task = ended.task AND runs.generation = ended.generation AND runs.ended_at = ?
-			RETURNING `+countedColumns, append(args, never)...)
-		if err != nil {
-			return err
-		}
-		for _, run := range runs { // those that a server of an older version has begun are not among them
-			sums.addEnd(run)
-		}
+		return []any{m.before.ID, m.before.Generation, m.after.UpdatedAt.UnixMicro(), result, attempt}
+	}, `WITH {rows} UPDATE runs SET ended_at = ended.at, result = ended.result,
+			attempt = CASE WHEN EXISTS (SELECT 1 FROM runs earlier WHERE earlier.task = runs.task AND earlier.attempt <> '') THEN '' ELSE ended.attempt END
+		FROM ended WHERE runs.task = ended.task AND runs.generation = ended.generation AND runs.ended_at = ?
+		RETURNING `+countedColumns, never)
+	for _, run := range runs { // those that a server of an older version has begun are not among them
+		sums.addEnd(run)
 	}
-	return nil
+	return err
 }
 
 // addEnd adds what is counted of a run that has ended.

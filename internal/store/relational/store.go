@@ -49,11 +49,11 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // counts is what the database was asked for.
-type counts struct{ statements, rows atomic.Int64 }
+type counts struct{ statements, rows, commits atomic.Int64 }
 
 // Counts implements store.Store.
 func (s *Store) Counts() store.Counts {
-	return store.Counts{Statements: s.counts.statements.Load(), Rows: s.counts.rows.Load()}
+	return store.Counts{Statements: s.counts.statements.Load(), Rows: s.counts.rows.Load(), Commits: s.counts.commits.Load()}
 }
 
 // writeTest is the name of the row that TestWrite writes, among those of elections.

@@ -50,44 +50,33 @@ func insertTask(ctx context.Context, q session, t taskRow) error {
 	return err
 }
 
-// changedTask is one row of saveTasks. The casts tell PostgreSQL the types, which
-// it cannot see in a list of values.
-const changedTask = `(CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT),
-	CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT),
-	CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT),
-	CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT),
-	CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT))`
+// changedTasks has everything about tasks that can change.
+var changedTasks = newTable(`changed`, `id TEXT, role TEXT, title TEXT, url TEXT, state TEXT,
+	generation BIGINT, phase TEXT, reason TEXT, priority BIGINT, attempts BIGINT,
+	ready_at BIGINT, updated_at BIGINT, lease_agent TEXT, lease_token TEXT, lease_process TEXT, lease_expires BIGINT,
+	cause TEXT, occasion TEXT, assigned_at BIGINT, began BIGINT, branch TEXT,
+	last_agent TEXT, author TEXT, blocked_by TEXT, released BIGINT, assigned_on TEXT, kept_until BIGINT, detail TEXT, hint TEXT`)
 
 // saveTasks stores everything about tasks that can change, in one statement for
 // many. Their rows are locked.
 func saveTasks(ctx context.Context, q session, all []taskRow) error {
-	for _, rows := range chunks(all) {
-		args := make([]any, 0, 29*len(rows))
-		for _, t := range rows {
-			args = append(args, t.ID, t.Role, t.Title, t.URL, t.State,
-				t.Generation, t.Phase, t.Reason, t.Priority, t.Attempts,
-				t.ReadyAt.UnixMicro(), t.UpdatedAt.UnixMicro(), t.Lease.Agent, t.token, t.process, t.Lease.ExpiresAt.UnixMicro(),
-				t.Cause, t.Occasion, t.AssignedAt.UnixMicro(), t.FirstGeneration, t.Branch,
-				t.LastAgent, t.Author, t.BlockedBy, truth(t.Released), t.AssignedOn, t.KeptUntil.UnixMicro(), t.Detail, t.Hint)
+	return execRows(ctx, q, changedTasks, all, func(t taskRow) []any {
+		return []any{
+			t.ID, t.Role, t.Title, t.URL, t.State,
+			t.Generation, t.Phase, t.Reason, t.Priority, t.Attempts,
+			t.ReadyAt.UnixMicro(), t.UpdatedAt.UnixMicro(), t.Lease.Agent, t.token, t.process, t.Lease.ExpiresAt.UnixMicro(),
+			t.Cause, t.Occasion, t.AssignedAt.UnixMicro(), t.FirstGeneration, t.Branch,
+			t.LastAgent, t.Author, t.BlockedBy, truth(t.Released), t.AssignedOn, t.KeptUntil.UnixMicro(), t.Detail, t.Hint,
 		}
-		_, err := q.exec(ctx, `WITH changed (id, role, title, url, state, generation, phase, reason, priority, attempts,
-				ready_at, updated_at, lease_agent, lease_token, lease_process, lease_expires,
-				cause, occasion, assigned_at, began, branch, last_agent, author, blocked_by, released, assigned_on, kept_until, detail, hint)
-			AS (VALUES `+rowsOf(len(rows), changedTask)+`)
-			UPDATE tasks SET role = changed.role, title = changed.title, url = changed.url, state = changed.state,
-				generation = changed.generation, phase = changed.phase, reason = changed.reason,
-				priority = changed.priority, attempts = changed.attempts,
-				ready_at = changed.ready_at, updated_at = changed.updated_at,
-				lease_agent = changed.lease_agent, lease_token = changed.lease_token,
-				lease_process = changed.lease_process, lease_expires = changed.lease_expires,
-				cause = changed.cause, occasion = changed.occasion, assigned_at = changed.assigned_at, began = changed.began,
-				branch = changed.branch, last_agent = changed.last_agent, author = changed.author,
-				blocked_by = changed.blocked_by, released = changed.released, assigned_on = changed.assigned_on,
-				kept_until = changed.kept_until, detail = changed.detail, hint = changed.hint
-			FROM changed WHERE tasks.id = changed.id`, args...)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	}, `WITH {rows} UPDATE tasks SET role = changed.role, title = changed.title, url = changed.url, state = changed.state,
+			generation = changed.generation, phase = changed.phase, reason = changed.reason,
+			priority = changed.priority, attempts = changed.attempts,
+			ready_at = changed.ready_at, updated_at = changed.updated_at,
+			lease_agent = changed.lease_agent, lease_token = changed.lease_token,
+			lease_process = changed.lease_process, lease_expires = changed.lease_expires,
+			cause = changed.cause, occasion = changed.occasion, assigned_at = changed.assigned_at, began = changed.began,
+			branch = changed.branch, last_agent = changed.last_agent, author = changed.author,
+			blocked_by = changed.blocked_by, released = changed.released, assigned_on = changed.assigned_on,
+			kept_until = changed.kept_until, detail = changed.detail, hint = changed.hint
+		FROM changed WHERE tasks.id = changed.id`)
 }

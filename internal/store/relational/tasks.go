@@ -70,11 +70,9 @@ func assign(ctx context.Context, q session, want store.NewTask, effects store.Ef
 	if err := m.make(want.Reason, at); err != nil {
 		return task.Task{}, false, err
 	}
-	floor, err := floorOf(ctx, q)
-	if err != nil {
+	if err := m.begin(floorWhenAsked(ctx, q)); err != nil {
 		return task.Task{}, false, err
 	}
-	m.begin(floor)
 	m.after.FirstGeneration = m.after.Generation
 	if !exists {
 		if err := insertTask(ctx, q, m.after); err != nil {
@@ -115,11 +113,7 @@ func (s *Store) moveAlone(ctx context.Context, change store.Change) (t task.Task
 			t = after
 			return err
 		}
-		floor, err := floorOf(ctx, q)
-		if err != nil {
-			return err
-		}
-		m, err := newMove(found, change, floor)
+		m, err := newMove(found, change, floorWhenAsked(ctx, q))
 		if err != nil {
 			return err
 		}
@@ -147,12 +141,14 @@ func checkChange(found taskRow, change store.Change) error {
 }
 
 // newMove is what a change makes of a task whose row is locked. Nothing is stored yet.
-func newMove(found taskRow, change store.Change, floor int64) (move, error) {
+func newMove(found taskRow, change store.Change, floor func() (int64, error)) (move, error) {
 	m := move{before: found.Task, after: found, trigger: change.Trigger, effects: change.Effects}
 	if err := m.make(change.Reason, now()); err != nil {
 		return move{}, err
 	}
-	m.begin(floor)
+	if err := m.begin(floor); err != nil {
+		return move{}, err
+	}
 	m.after.Detail, m.after.Hint = kept(change.Detail), kept(change.Hint)
 	if change.Trigger == task.Assigned { // for the cause that it had
 		m.after.AssignedAt, m.after.FirstGeneration, m.after.Released = m.after.UpdatedAt, m.after.Generation, false

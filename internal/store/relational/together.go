@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -118,14 +119,31 @@ func (t *together[In, Out]) lead(ctx context.Context, own *call[In, Out], run tr
 	}
 	results, err := run(ctx, ins, false)
 	for i, c := range all {
-		switch code := task.CodeOf(err); {
+		switch {
 		case err == nil:
 			c.result = results[i]
-		case code == task.DatabaseDown || code == task.Interrupted:
-			// It may have been done: a connection that is lost during a commit leaves that open.
+		case len(all) == 1 && c == own:
 			c.result = result[Out]{err: err}
+		case mayBeDone(err):
+			c.result = result[Out]{err: notOfCaller(err)}
 		}
 	}
+}
+
+// mayBeDone tests whether a transaction that failed may have been done: a connection that is lost during
+// a commit, or a commit that nobody waits for any more, leaves that open. What failed before was not.
+func mayBeDone(err error) bool {
+	_, atCommit := errors.AsType[*commitError](err)
+	code := task.CodeOf(err)
+	return atCommit && (code == task.DatabaseDown || code == task.Interrupted)
+}
+
+// notOfCaller is the error for callers when the context of the transaction has ended, which is not theirs.
+func notOfCaller(err error) error {
+	if task.CodeOf(err) != task.Interrupted {
+		return err
+	}
+	return task.Wrap(task.DatabaseDown, err, "the database did not say in time whether it was done")
 }
 
 // take takes the calls that can be done together.

@@ -40,10 +40,7 @@ func makeMoves(ctx context.Context, q session, wanted []wantedMove, patient bool
 	if err != nil {
 		return nil, err
 	}
-	floor, err := floorOf(ctx, q)
-	if err != nil {
-		return nil, err
-	}
+	floor := floorWhenAsked(ctx, q)
 	results := make([]result[task.Task], len(wanted))
 	var moves []move
 	var rows []taskRow
@@ -78,27 +75,25 @@ func makeMoves(ctx context.Context, q session, wanted []wantedMove, patient bool
 
 // haltsOfEnds reads the halts that runs which end decide by.
 func haltsOfEnds(ctx context.Context, q session, wanted []wantedMove) (map[task.ID][]store.Halt, error) {
-	var ids []any
+	var ids []task.ID
 	for _, w := range wanted {
 		if w.end != nil {
 			ids = append(ids, w.task)
 		}
 	}
+	found, err := listAny(ctx, q, scanHalt, ids, `SELECT `+haltColumns+` FROM halts WHERE task {any} ORDER BY signal DESC`)
+	if err != nil {
+		return nil, err
+	}
 	halts := map[task.ID][]store.Halt{}
-	for _, some := range chunks(ids) {
-		found, err := list(ctx, q, scanHalt, `SELECT `+haltColumns+` FROM halts WHERE task IN (`+listOf(len(some))+`) ORDER BY signal DESC`, some...)
-		if err != nil {
-			return nil, err
-		}
-		for _, halt := range found {
-			halts[halt.Task] = append(halts[halt.Task], halt)
-		}
+	for _, halt := range found {
+		halts[halt.Task] = append(halts[halt.Task], halt)
 	}
 	return halts, nil
 }
 
 // decide makes the move of a task whose row is locked. Nothing is stored yet.
-func (w wantedMove) decide(found taskRow, pending []store.Halt, floor int64) (move, error) {
+func (w wantedMove) decide(found taskRow, pending []store.Halt, floor func() (int64, error)) (move, error) {
 	if w.end == nil {
 		if err := checkChange(found, w.change); err != nil {
 			return move{}, err
@@ -136,20 +131,15 @@ func checkEntry(e task.Event, id task.ID) error {
 	return checkText(string(e.Data))
 }
 
+var endsOfRuns = newTable(`ended`, `task TEXT, generation BIGINT, token TEXT, outcome TEXT, state TEXT`)
+
 // insertEnds keeps how agents have ended their runs.
 func insertEnds(ctx context.Context, q session, ended []wantedMove, rows []taskRow) error {
 	state := make(map[task.ID]task.State, len(rows))
 	for _, row := range rows {
 		state[row.ID] = row.State
 	}
-	for _, some := range chunks(ended) {
-		args := make([]any, 0, 5*len(some))
-		for _, w := range some {
-			args = append(args, w.task, w.end.Generation, hex.EncodeToString(w.end.TokenHash), w.end.Outcome, state[w.task])
-		}
-		if _, err := q.exec(ctx, `INSERT INTO ended_runs (task, generation, token, outcome, state) VALUES `+rowsOf(len(some), `(`+listOf(5)+`)`), args...); err != nil {
-			return err
-		}
-	}
-	return nil
+	return execRows(ctx, q, endsOfRuns, ended, func(w wantedMove) []any {
+		return []any{w.task, w.end.Generation, hex.EncodeToString(w.end.TokenHash), w.end.Outcome, state[w.task]}
+	}, `WITH {rows} INSERT INTO ended_runs (task, generation, token, outcome, state) SELECT task, generation, token, outcome, state FROM ended`)
 }

@@ -36,6 +36,8 @@ const (
 	locked = -2
 	lost   = -3
 	panics = -4
+	late   = -5
+	away   = -6
 )
 
 // double doubles numbers.
@@ -60,7 +62,11 @@ func (x *togetherTest) double(ctx context.Context, all []int, patient bool) ([]r
 		case n == fails:
 			return nil, errors.New("minus one")
 		case n == lost:
-			return nil, task.Errorf(task.DatabaseDown, "the connection is lost")
+			return nil, task.Wrap(task.DatabaseDown, &commitError{errors.New("broken pipe")}, "the connection is lost")
+		case n == late:
+			return nil, task.Wrap(task.Interrupted, &commitError{context.DeadlineExceeded}, "nobody waits any more")
+		case n == away && !patient:
+			return nil, task.Errorf(task.DatabaseDown, "there is no connection")
 		case n == panics && !patient:
 			panic("minus four")
 		case n == locked && !patient:
@@ -117,7 +123,10 @@ func TestTogether(t *testing.T) {
 		{"one that panics does not make others panic", nil, []int{1, panics}, []string{"[-4 1]", "[-4] alone", "[1] alone"}, nil},
 		{"one is locked", nil, []int{1, locked, 3}, []string{"[-2 1 3]", "[-2] alone"}, nil},
 		{"only one, and it is locked", nil, []int{locked}, []string{"[-2]", "[-2] alone"}, nil},
+		{"only one, and it fails", nil, []int{fails}, []string{"[-1]"}, []int{fails}},
 		{"what may have been done is not done again", nil, []int{1, lost}, []string{"[-3 1]"}, []int{1, lost}},
+		{"a commit that takes too long", nil, []int{1, late}, []string{"[-5 1]"}, []int{1, late}},
+		{"what failed before its commit is done again", nil, []int{1, away}, []string{"[-6 1]", "[-6] alone", "[1] alone"}, nil},
 		{"the same key", func(n int) string { return []string{"even", "odd"}[n%2] }, []int{1, 2, 3, 4, 5}, []string{"[1 2]", "[3 4]", "[5]"}, nil},
 		{"no more than can be", nil, many, []string{fmt.Sprint(many[:mostTogether]), fmt.Sprint(many[mostTogether:])}, nil},
 	} {
@@ -127,6 +136,9 @@ func TestTogether(t *testing.T) {
 				x := newTogetherTest(c.key)
 				outs, errs := x.at(t, nil, c.numbers...)
 				for n, err := range errs {
+					if task.CodeOf(err) == task.Interrupted {
+						t.Errorf("%d: no context has ended: %v", n, err)
+					}
 					if (err != nil) != slices.Contains(c.wrong, n) || err == nil && outs[n] != 2*n {
 						t.Errorf("%d: %d, %v", n, outs[n], err)
 					}

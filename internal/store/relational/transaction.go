@@ -28,6 +28,13 @@ type againError struct{ cause error }
 func (e *againError) Error() string { return e.cause.Error() }
 func (e *againError) Unwrap() error { return e.cause }
 
+// commitError is of a commit. The transaction may have been done all the same, unless the engine says that
+// it was rolled back.
+type commitError struct{ cause error }
+
+func (e *commitError) Error() string { return e.cause.Error() }
+func (e *commitError) Unwrap() error { return e.cause }
+
 // write runs do in a transaction and commits it. Do may be called several times,
 // so it must do nothing but speak to the database and set what it returns.
 func (s *Store) write(ctx context.Context, do func(session) error) error {
@@ -66,7 +73,10 @@ func (s *Store) transaction(ctx context.Context, db *sql.DB, options sql.TxOptio
 		return true, err
 	}
 	if err := tx.Commit(); err != nil {
-		return true, err
+		return true, &commitError{err}
+	}
+	if !options.ReadOnly {
+		s.counts.commits.Add(1)
 	}
 	s.notices.publish(notices...)
 	return true, nil

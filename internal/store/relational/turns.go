@@ -217,7 +217,7 @@ func (s *Store) EndTurn(ctx context.Context, ended store.Ended) (answer store.Me
 		_, err = q.exec(ctx, `UPDATE threads SET last_section_turn = ?, last_section_numbers = ?, spoken = CASE WHEN ? = '' THEN spoken ELSE ? END WHERE id = ?`,
 			ended.LastSectionMentionTurn, numbers, ended.Spoken, ended.Spoken, asked.ThreadID)
 		if err == nil {
-			_, err = putActions(ctx, q, ended.Writes)
+			_, err = putActions(ctx, q, ended.Writes, nil)
 		}
 		return err
 	})
