@@ -7,9 +7,13 @@ import (
 	"github.com/toryo-dev/toryo/internal/sandbox"
 )
 
-// Expect has the keeper expect a start of such a sandbox, as after an earlier one.
+// Expect has the keeper, which may be about to begin, expect a start of such a sandbox, as after
+// an earlier one.
 func (e *Engine) Expect(ctx context.Context, spec sandbox.Spec) error {
 	kind, err := e.kind(ctx, spec)
+	for err == nil && !e.keeps() {
+		err = pause(ctx)
+	}
 	if err == nil {
 		e.warm.noteUse(kind, e.config.Now())
 		e.warm.look()
@@ -17,20 +21,28 @@ func (e *Engine) Expect(ctx context.Context, spec sandbox.Spec) error {
 	return err
 }
 
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(10 * time.Millisecond):
+		return nil
+	}
+}
+
+func (e *Engine) keeps() bool {
+	e.warm.mutex.Lock()
+	defer e.warm.mutex.Unlock()
+	return e.warm.owner != ""
+}
+
 // AwaitWarm waits until so many pods are ready for such a sandbox.
 func (e *Engine) AwaitWarm(ctx context.Context, spec sandbox.Spec, count int) error {
 	kind, err := e.kind(ctx, spec)
-	if err != nil {
-		return err
+	for err == nil && e.countWarm(kind) < count {
+		err = pause(ctx)
 	}
-	for e.countWarm(kind) < count {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-	return nil
+	return err
 }
 
 // Look has the keeper look at what there is to do.
