@@ -93,7 +93,9 @@ const (
 
 // dialGuest connects with a guest that runs or is about to.
 func dialGuest(socket string) (net.Conn, error) {
-	for begun := time.Now(); ; time.Sleep(dialAgain) {
+	again := time.NewTicker(dialAgain)
+	defer again.Stop()
+	for begun := time.Now(); ; <-again.C {
 		connection, err := net.Dial("unix", socket) //nolint:noctx // the process lives as long as the connection
 		if err == nil || time.Since(begun) > guestBegins {
 			return connection, err

@@ -35,7 +35,8 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 		}
 	}
 	kind := kindOf(spec, from)
-	defer e.warm.awaited()()
+	e.warm.await()
+	defer e.warm.served()
 	if taken := e.takeWarm(ctx, spec, from); taken != nil {
 		return taken, nil
 	}

@@ -77,18 +77,19 @@ func (w *warmPods) look() {
 	}
 }
 
-// awaited notes that somebody waits for a start, until the function is called that it returns:
-// no pods are made meanwhile that nobody waits for.
-func (w *warmPods) awaited() (done func()) {
+// await notes that somebody waits for a start, until served: no pods are made meanwhile that
+// nobody waits for.
+func (w *warmPods) await() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.awaiting++
-	return func() {
-		w.mutex.Lock()
-		defer w.mutex.Unlock()
-		w.awaiting--
-		w.look()
-	}
+}
+
+func (w *warmPods) served() {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.awaiting--
+	w.look()
 }
 
 // noteUse notes the start of a sandbox, after which more of its kind are expected.
@@ -311,7 +312,8 @@ func (e *Engine) startWarm(ctx context.Context, owner string, kind warmKind) (*b
 		return started, err
 	}
 	if err := started.greet(ctx, beginTimeout); err != nil {
-		return started, started.explain(err)
+		err = started.explain(err)
+		return started, err
 	}
 	steps.done("greeted")
 	e.config.Log.DebugContext(ctx, PodReady, append([]any{"pod", started.info.ID, "image", kind.image}, steps.took...)...)
