@@ -131,6 +131,11 @@ const warmChild = "TORYO_TEST_KUBERNETES_WARM"
 func TestOnKubernetesWarmSuite(t *testing.T) {
 	account(t)
 	t.Setenv(warmChild, "1")
+	t.Cleanup(func() { // what the program that is killed has left
+		if _, err := newEngine(t, config(t, noGate)).Reap(context.WithoutCancel(t.Context()), "warm", func(sandbox.Info) bool { return true }); err != nil {
+			t.Error(err)
+		}
+	})
 	sandboxtest.Run(t, warmHarness)
 }
 
