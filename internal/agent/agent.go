@@ -144,6 +144,9 @@ func (a *Agent) Work(ctx context.Context) error {
 			return nil
 		})
 	}
+	if warmer, can := a.Sandboxes.(sandbox.Warmer); can {
+		group.Go(func() error { return warmer.KeepWarm(ctx, a.Owner) })
+	}
 	group.Go(func() error {
 		lifecycle.Every(ctx, tidyEvery, a.tidy)
 		return nil

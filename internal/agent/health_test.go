@@ -245,3 +245,36 @@ func TestSandboxOfACheckIsKept(t *testing.T) {
 		t.Error("it is kept after the check")
 	}
 }
+
+// ready is an engine that keeps sandboxes ready.
+type ready struct {
+	sandbox.Engine
+	owner chan string
+	ended chan struct{}
+}
+
+func (r *ready) Reap(context.Context, string, func(sandbox.Info) bool) (int, error) { return 0, nil }
+func (r *ready) Sweep(context.Context) error                                        { return nil }
+
+func (r *ready) KeepWarm(ctx context.Context, owner string) error {
+	r.owner <- owner
+	<-ctx.Done()
+	close(r.ended)
+	return nil
+}
+
+// An engine that can keep sandboxes ready does so for the agent, for as long as that works.
+func TestSandboxesAreKeptReady(t *testing.T) {
+	t.Parallel()
+	f := newFaulty(t, nil)
+	engine := &ready{owner: make(chan string, 1), ended: make(chan struct{})}
+	f.Sandboxes, f.Owner = engine, "me"
+	closing := f.open(t)
+	if owner := <-engine.owner; owner != "me" {
+		t.Errorf("they are kept for %q", owner)
+	}
+	if err := closing(); err != nil {
+		t.Errorf("at its end: %v", err)
+	}
+	<-engine.ended
+}

@@ -40,6 +40,15 @@ type Engine interface {
 	Sweep(ctx context.Context) error
 }
 
+// Warmer is an engine that can have sandboxes ready before they are asked for.
+type Warmer interface {
+	// KeepWarm keeps some ready that Start gives out, until the context ends, and then
+	// removes them. They have nothing of any task and no network, each is given out
+	// once, and they make room when one that is asked for finds none. Until they are
+	// given out the owner may reap them. An engine that is to keep none returns at once.
+	KeepWarm(ctx context.Context, owner string) error
+}
+
 // Capabilities are how the sandboxes of an engine differ for who uses them. Ask for
 // these, and not for the engine's name.
 type Capabilities struct {

@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/env"
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/kubernetes"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
@@ -43,7 +43,7 @@ func benchEngines() []benchEngine {
 	return []benchEngine{
 		{kind: "docker", needed: "TORYO_TEST_DOCKER", image: os.Getenv("TORYO_TEST_DOCKER_IMAGE"), projects: true},
 		{kind: "bubblewrap", projects: true},
-		{kind: "kubernetes", needed: "TORYO_TEST_KUBERNETES", image: clusterImage, copies: true},
+		{kind: kubernetes.Name, image: clusterImage, copies: true},
 	}
 }
 
@@ -68,7 +68,10 @@ func measureSandboxes(ctx context.Context, folder string) ([]row, error) {
 }
 
 func measureSandbox(ctx context.Context, of benchEngine, folder string, directly time.Duration) ([]row, error) {
-	engines := env.Engines{Dir: folder, DockerHost: os.Getenv("TORYO_TEST_DOCKER"), Kubernetes: testCluster(), Log: slog.New(slog.DiscardHandler)}
+	if of.kind == kubernetes.Name {
+		return measurePods(ctx, of, folder, directly)
+	}
+	engines := env.Engines{Dir: folder, DockerHost: os.Getenv("TORYO_TEST_DOCKER"), Log: slog.New(slog.DiscardHandler)}
 	engine, _, err := engines.Choose(ctx, of.kind)
 	if err != nil || of.needed != "" && os.Getenv(of.needed) == "" {
 		return []row{{of.kind + ": sandbox start, command, set-up", "no engine", ""}}, nil //nolint:nilerr // not having one is a result
@@ -87,19 +90,6 @@ func measureSandbox(ctx context.Context, of benchEngine, folder string, directly
 			row{fmt.Sprintf("%s: warm set-up of a %s project", of.kind, project.name), fmt.Sprintf("%s, %.1f %%", warm.Round(time.Millisecond), 100*warm.Seconds()/cold.Seconds()), "under 5 % of cold"})
 	}
 	return rows, nil
-}
-
-// clusterImage is the image that the test cluster has. There are no languages in it.
-const clusterImage = "localhost/base:1"
-
-// testCluster is the cluster that scripts/kubernetes has started, if it has. Its
-// one node is this machine, so that many pods have to ask for little each.
-func testCluster() config.Kubernetes {
-	dir := os.Getenv("TORYO_TEST_KUBERNETES")
-	if dir == "" {
-		dir = os.DevNull
-	}
-	return config.Kubernetes{Kubeconfig: filepath.Join(dir, "kubeconfig"), Namespace: "default", PullPolicy: "Never", CPURequest: 0.02, MemoryRequest: 16 << 20}
 }
 
 func measureCommands(ctx context.Context, engine sandbox.Engine, of benchEngine, workspace string, directly time.Duration) ([]row, error) {

@@ -122,7 +122,7 @@ func NewKubernetes(c config.Kubernetes, gate sandbox.NewGate, log *slog.Logger) 
 	made := kubernetes.Config{
 		Kubeconfig: c.Kubeconfig, Context: c.Context, Namespace: c.Namespace, GuestImage: c.GuestImage, PullPolicy: c.PullPolicy,
 		RuntimeClass: c.RuntimeClass, PullSecrets: c.PullSecrets, User: int64(c.User), WritableRoot: c.WritableRoot,
-		CPURequest: c.CPURequest, MemoryRequest: int64(c.MemoryRequest), Deadline: c.Deadline, StartTimeout: c.StartTimeout, Patience: c.Patience,
+		CPURequest: c.CPURequest, MemoryRequest: int64(c.MemoryRequest), Deadline: c.Deadline, StartTimeout: c.StartTimeout, Patience: c.Patience, Warm: c.Warm,
 		EgressService: c.EgressService, Claim: c.SnapshotClaim, NewGate: gate, Log: log,
 	}
 	for _, pair := range c.NodeSelector {

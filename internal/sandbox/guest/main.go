@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 )
 
 // The names under which the program is started again.
@@ -72,7 +73,7 @@ func relay(socket string) error {
 	if err := hide(); err != nil { // what is written to its standard output is taken for the guest's
 		return err
 	}
-	connection, err := net.Dial("unix", socket) //nolint:noctx // the process lives as long as the connection
+	connection, err := dialGuest(socket)
 	if err != nil {
 		return err
 	}
@@ -82,6 +83,24 @@ func relay(socket string) error {
 	}()
 	_, err = io.Copy(os.Stdout, connection)
 	return err
+}
+
+const (
+	// guestBegins is how long a guest may take to listen. A relay may be there before it.
+	guestBegins = 10 * time.Second
+	dialAgain   = 5 * time.Millisecond
+)
+
+// dialGuest connects with a guest that runs or is about to.
+func dialGuest(socket string) (net.Conn, error) {
+	again := time.NewTicker(dialAgain)
+	defer again.Stop()
+	for begun := time.Now(); ; <-again.C {
+		connection, err := net.Dial("unix", socket) //nolint:noctx // the process lives as long as the connection
+		if err == nil || time.Since(begun) > guestBegins {
+			return connection, err
+		}
+	}
 }
 
 // install copies the guest's program. It appears under its name when it is whole.

@@ -21,6 +21,7 @@ type box struct {
 	client *guest.Client
 	gate   sandbox.Gate
 	maybe  bool // the pod may be there
+	warm   bool // it was made to be kept ready
 
 	brought int64 // what the workspace took of the disk when it was sent in first
 
@@ -46,12 +47,20 @@ const (
 	steady = 5 * time.Second
 )
 
-// keepConnected connects the link with the pod, again and again, until the pod is lost.
-func (b *box) keepConnected(ctx context.Context) {
+// keepConnected connects the link with the pod, again and again, until the pod is lost. It
+// begins with the relay that there is already, if any.
+func (b *box) keepConnected(ctx context.Context, relay *stream) {
 	wait := firstWait
 	for {
 		begun := time.Now()
-		err := b.connectOnce(ctx)
+		var err error
+		if relay == nil {
+			relay, err = b.openRelay(ctx)
+		}
+		if err == nil {
+			err = b.carry(ctx, relay)
+		}
+		relay = nil
 		if ctx.Err() != nil || b.lost.Load() != nil {
 			return
 		}
@@ -78,13 +87,14 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-func (b *box) connectOnce(ctx context.Context) error {
+func (b *box) openRelay(ctx context.Context) (*stream, error) {
 	dialing, cancel := context.WithTimeout(ctx, min(b.engine.config.Patience, dialTimeout))
-	relay, err := b.engine.api.exec(dialing, b.info.ID, append([]string{guestPath}, guest.RelayArguments(guestSocket)...))
-	cancel()
-	if err != nil {
-		return err
-	}
+	defer cancel()
+	return b.engine.api.exec(dialing, b.info.ID, append([]string{guestPath}, guest.RelayArguments(guestSocket)...))
+}
+
+// carry has a relay carry the link until it ends.
+func (b *box) carry(ctx context.Context, relay *stream) error {
 	stop := context.AfterFunc(ctx, func() { _ = relay.Close() })
 	defer stop()
 	// A node that is gone takes the connection and then says nothing.
@@ -98,8 +108,8 @@ func (b *box) connectOnce(ctx context.Context) error {
 }
 
 // watchPod waits for the pod's end, which the link does not notice.
-func (b *box) watchPod(ctx context.Context) {
-	err := b.engine.api.follow(ctx, b.info.ID, func(now pod) (bool, error) { return false, now.end() })
+func (b *box) watchPod(ctx context.Context, now pod) {
+	err := b.engine.api.follow(ctx, now, func(now pod) (bool, error) { return false, now.end() })
 	if lost, is := asLost(err); is {
 		b.setLost(lost)
 	}
@@ -108,6 +118,7 @@ func (b *box) watchPod(ctx context.Context) {
 func (b *box) setLost(why *lostError) {
 	if b.lost.CompareAndSwap(nil, why) {
 		b.link.End(why)
+		b.engine.warm.look() // in case that it was kept ready
 	}
 }
 

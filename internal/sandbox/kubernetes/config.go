@@ -31,6 +31,7 @@ type Config struct {
 	Deadline      time.Duration // after which the cluster ends a pod in any case
 	StartTimeout  time.Duration // for a pod to run, pulling included
 	Patience      time.Duration // with a connection that is cut
+	Warm          int           // pods of each kind that are kept ready; 0 keeps none
 
 	EgressService string // service of the filtering proxy's pods; empty has the agent filter
 	Claim         string // volume claim for snapshots; empty keeps none

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ const Name = "kubernetes"
 type Engine struct {
 	config Config
 	api    *api
+	warm   *warmPods
 
 	mutex      sync.Mutex
 	mine       map[string]bool // the pods that this process runs
@@ -40,7 +42,7 @@ func New(config Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{config: config, api: newAPI(at, config.Namespace), mine: map[string]bool{}, identities: map[string]identity{}}, nil
+	return &Engine{config: config, api: newAPI(at, config.Namespace), warm: newWarmPods(config.Warm), mine: map[string]bool{}, identities: map[string]identity{}}, nil
 }
 
 // Name is the adapter's name.
@@ -53,8 +55,10 @@ func (e *Engine) Capabilities() sandbox.Capabilities {
 
 const checkTimeout = 15 * time.Second
 
+type need struct{ verb, resource, subresource string }
+
 // needed is what the account has to be allowed.
-var needed = []struct{ verb, resource, subresource string }{
+var needed = []need{
 	{"create", "pods", ""}, {"get", "pods", ""}, {"list", "pods", ""}, {"watch", "pods", ""}, {"delete", "pods", ""}, {"create", "pods", "exec"},
 }
 
@@ -71,7 +75,11 @@ func (e *Engine) Check(ctx context.Context) error {
 	if err != nil {
 		return failed(err, "the namespace cannot be looked at")
 	}
-	for _, need := range needed {
+	needs := needed
+	if e.config.Warm > 0 || e.config.EgressService != "" { // the labels of a pod change
+		needs = append(slices.Clone(needs), need{"patch", "pods", ""})
+	}
+	for _, need := range needs {
 		if err := e.allowed(ctx, need.verb, need.resource, need.subresource); err != nil {
 			return err
 		}
@@ -100,12 +108,9 @@ func (e *Engine) allowed(ctx context.Context, verb, resource, subresource string
 	return nil
 }
 
-// pods are those of an owner, or those of one part of them.
-func (e *Engine) pods(ctx context.Context, owner, part string) ([]pod, error) {
-	selector := labelOwner + "=" + ownerLabel(owner)
-	if part != "" {
-		selector += "," + labelPart + "=" + part
-	}
+// pods are those of an owner that have the labels.
+func (e *Engine) pods(ctx context.Context, owner, labels string) ([]pod, error) {
+	selector := labelOwner + "=" + ownerLabel(owner) + "," + labels
 	var found struct {
 		Items []pod `json:"items"`
 	}
@@ -118,7 +123,7 @@ func (e *Engine) pods(ctx context.Context, owner, part string) ([]pod, error) {
 
 // List names the owner's sandboxes.
 func (e *Engine) List(ctx context.Context, owner string) ([]sandbox.Info, error) {
-	found, err := e.pods(ctx, owner, partSandbox)
+	found, err := e.pods(ctx, owner, labelPart+"="+partSandbox+",!"+labelWarm)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +140,8 @@ func (e *Engine) List(ctx context.Context, owner string) ([]sandbox.Info, error)
 // helperAge is when a helper is old enough to be nobody's work.
 const helperAge = time.Hour
 
-// Reap removes the owner's pods that are not to be kept, and old helpers.
+// Reap removes the owner's pods that are not to be kept, those that another process kept ready,
+// and old helpers.
 func (e *Engine) Reap(ctx context.Context, owner string, keep func(sandbox.Info) bool) (int, error) {
 	infos, err := e.List(ctx, owner)
 	if err != nil {
@@ -151,7 +157,10 @@ func (e *Engine) Reap(ctx context.Context, owner string, keep func(sandbox.Info)
 		}
 		reaped++
 	}
-	helpers, err := e.pods(ctx, owner, partHelper)
+	if err := e.reapWarm(ctx, owner); err != nil {
+		return reaped, err
+	}
+	helpers, err := e.pods(ctx, owner, labelPart+"="+partHelper)
 	if err != nil {
 		return reaped, err
 	}

@@ -159,22 +159,22 @@ func readExit(text []byte) error {
 	return errors.New(said.Message)
 }
 
-// feed runs a process in a pod, gives it input and waits until it has ended well.
-// The process has to know where its input ends.
-func (a *api) feed(ctx context.Context, pod string, command []string, input []byte) error {
+// feed runs a process in a pod, gives it input and waits until it says with a line that it has
+// taken it: what is sent before that, a program that reads ahead would take for input. The
+// streams are the caller's then.
+func (a *api) feed(ctx context.Context, pod string, command []string, input []byte) (*stream, error) {
 	process, err := a.exec(ctx, pod, command)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { _ = process.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = process.Close() })
 	defer stop()
-	if _, err := process.Write(input); err != nil {
-		return errors.Join(ctx.Err(), err)
+	if _, err = process.Write(input); err == nil {
+		_, err = io.ReadFull(process, make([]byte, 1))
 	}
-	_, err = io.Copy(io.Discard, process)
-	if errors.Is(err, io.EOF) && process.status == nil {
-		err = nil
+	if err != nil {
+		_ = process.Close()
+		return nil, errors.Join(ctx.Err(), err)
 	}
-	return errors.Join(ctx.Err(), err)
+	return process, nil
 }

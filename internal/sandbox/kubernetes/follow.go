@@ -16,13 +16,17 @@ var errGone = &lostError{sandbox.NoLimit, "the pod was deleted by somebody else"
 
 const watchSeconds = "240"
 
-// follow looks at a pod now and whenever it changes, until see says that it has
-// seen enough or fails, or the context ends. It fails with errGone when the pod is
-// gone. The API server may be away meanwhile.
-func (a *api) follow(ctx context.Context, name string, see func(pod) (enough bool, err error)) error {
+// follow looks at a pod whenever it changes, until see says that it has seen enough or fails,
+// or the context ends. It begins with what is known of the pod, which has its name at least.
+// It fails with errGone when the pod is gone. The API server may be away meanwhile.
+func (a *api) follow(ctx context.Context, now pod, see func(pod) (enough bool, err error)) error {
 	wait := 50 * time.Millisecond
+	name := now.Metadata.Name
+	var err error
+	if now.Metadata.ResourceVersion == "" {
+		now, err = a.getPod(ctx, name)
+	}
 	for {
-		now, err := a.getPod(ctx, name)
 		switch {
 		case isStatus(err, http.StatusNotFound):
 			return errGone
@@ -44,6 +48,7 @@ func (a *api) follow(ctx context.Context, name string, see func(pod) (enough boo
 		case <-time.After(wait):
 			wait = min(2*wait, 2*time.Second)
 		}
+		now, err = a.getPod(ctx, name)
 	}
 }
 
@@ -95,6 +100,16 @@ func (a *api) remove(ctx context.Context, name string) error {
 		return a.call(ctx, http.MethodDelete, a.path("pods", name), nil, object{"gracePeriodSeconds": 0}, nil)
 	})
 	if isStatus(err, http.StatusNotFound) {
+		return nil
+	}
+	return err
+}
+
+// removeIf deletes a pod if nothing of it has changed since it was seen.
+func (a *api) removeIf(ctx context.Context, seen pod) error {
+	err := a.call(ctx, http.MethodDelete, a.path("pods", seen.Metadata.Name), nil, object{"gracePeriodSeconds": 0,
+		"preconditions": object{"uid": seen.Metadata.UID, "resourceVersion": seen.Metadata.ResourceVersion}}, nil)
+	if isStatus(err, http.StatusNotFound) || isStatus(err, http.StatusConflict) {
 		return nil
 	}
 	return err

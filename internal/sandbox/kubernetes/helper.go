@@ -67,7 +67,7 @@ func (e *Engine) help(ctx context.Context, image string, command []string, claim
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.config.StartTimeout)
 	defer cancel()
-	maybe, err := e.create(ctx, name, draft.manifest())
+	now, maybe, err := e.createGivingWay(ctx, name, draft.manifest())
 	if !maybe {
 		return err
 	}
@@ -79,7 +79,7 @@ func (e *Engine) help(ctx context.Context, image string, command []string, claim
 	if err != nil {
 		return err
 	}
-	err = e.api.follow(ctx, name, func(now pod) (bool, error) {
+	err = e.api.follow(ctx, now, func(now pod) (bool, error) {
 		if seen, err := enough(now); seen || err != nil {
 			return seen, err
 		}
@@ -90,23 +90,25 @@ func (e *Engine) help(ctx context.Context, image string, command []string, claim
 
 // create makes a pod. The name is ours alone, so that asking twice makes one. An
 // error that is not maybe says for sure that there is none.
-func (e *Engine) create(ctx context.Context, name string, made object) (maybe bool, err error) {
+func (e *Engine) create(ctx context.Context, name string, made object) (now pod, maybe bool, err error) {
 	err = e.api.retry(ctx, createTimeout, func() error {
-		err := e.api.call(ctx, http.MethodPost, e.api.path("pods"), nil, made, nil)
+		err := e.api.call(ctx, http.MethodPost, e.api.path("pods"), nil, made, &now)
 		if err != nil && isTemporary(err) && !isDial(err) {
 			maybe = true
 		}
 		if isStatus(err, http.StatusConflict) {
-			if _, there := e.api.getPod(ctx, name); there == nil {
+			if found, there := e.api.getPod(ctx, name); there == nil {
+				now = found
 				return nil // an earlier try did it, and its answer was lost
 			}
 		}
 		return err
 	})
+	now.Metadata.Name = name
 	if err != nil {
-		return maybe, failed(err, "a pod cannot be made")
+		return now, maybe, failed(err, "a pod cannot be made")
 	}
-	return true, nil
+	return now, true, nil
 }
 
 const createTimeout = 15 * time.Second

@@ -134,4 +134,10 @@ func TestOnKubernetesSuite(t *testing.T) {
 }
 
 //nolint:paralleltest // it measures limits, and would disturb others
-func TestChild(t *testing.T) { sandboxtest.Child(t, harness) }
+func TestChild(t *testing.T) {
+	if os.Getenv(warmChild) != "" {
+		sandboxtest.Child(t, warmHarness)
+		return
+	}
+	sandboxtest.Child(t, harness)
+}

@@ -30,6 +30,7 @@ const (
 	labelOwner   = "toryo.dev/owner" // a digest: labels are short
 	labelNetwork = "toryo.dev/network"
 	labelPart    = "toryo.dev/part"
+	labelWarm    = "toryo.dev/warm" // of a sandbox that is kept ready, until it is taken
 	noteOwner    = "toryo.dev/owner-name"
 	noteTask     = "toryo.dev/task"
 	noteRun      = "toryo.dev/generation"
@@ -73,8 +74,8 @@ func (d *draft) manifest() object {
 	return object{"apiVersion": "v1", "kind": "Pod", "spec": d.spec, "metadata": object{"name": d.name, "annotations": d.notes, "labels": d.labels}}
 }
 
-// sandboxPod is the pod of a sandbox.
-func (e *Engine) sandboxPod(name string, spec sandbox.Spec, source string) (object, error) {
+// sandboxPod describes the pod of a sandbox.
+func (e *Engine) sandboxPod(name string, spec sandbox.Spec, source string) (*draft, error) {
 	arguments, err := guest.Arguments(guest.Options{
 		Home: sandbox.HomePath, Workspace: sandbox.WorkspacePath, State: sandbox.HomePath + "/.toryo",
 		OwnProcesses: true, CountUser: e.config.User == 0, Memory: spec.Limits.Memory, Processes: spec.Limits.Processes, Disk: spec.Limits.Disk,
@@ -86,8 +87,7 @@ func (e *Engine) sandboxPod(name string, spec sandbox.Spec, source string) (obje
 	}
 	command := append([]string{guestPath}, arguments...)
 	if e.config.GuestImage == "" {
-		// The program comes in when the pod runs. Its name is there when it is whole.
-		command = append([]string{"sh", "-c", "until [ -x " + guestPath + " ]; do sleep 0.05; done; exec \"$0\" \"$@\""}, command...)
+		command = append([]string{"sh", "-c", awaitScript}, command...)
 	}
 	made := e.pod(name, spec.Owner, partSandbox, e.container(spec.Image, command))
 	made.container["resources"] = e.resources(spec.Limits)
@@ -97,8 +97,21 @@ func (e *Engine) sandboxPod(name string, spec sandbox.Spec, source string) (obje
 	if e.config.Claim != "" {
 		e.mountClaim(made, source)
 	}
-	return made.manifest(), nil
+	return made, nil
 }
+
+const (
+	// awaitScript waits for the guest's program, which comes in when the pod runs, and becomes it.
+	// The program is whole when its name is there. Reading from a pipe takes no processor time;
+	// where the image cannot make one, the file is waited for.
+	awaitScript = `mkfifo "$0.come" 2>/dev/null; { read -r line <"$0.come"; } 2>/dev/null; until [ -x "$0" ]; do sleep 0.05; done; exec "$0" "$@"`
+
+	// installScript takes the program from its input, says so with a line and becomes the relay
+	// of the guest that begins. It has the pipe open in both directions, so that it waits for
+	// nobody, and until its end, so that the line in it is read whenever the other comes to that.
+	// Is there no pipe yet, it leaves a file with the line in its place.
+	installScript = `exec 9<>"$0.come" && head -c "$1" >"$0.$$" && [ "$(wc -c <"$0.$$")" -eq "$1" ] && chmod 755 "$0.$$" && mv "$0.$$" "$0" && echo >&9 && echo && shift && exec "$0" "$@"`
+)
 
 func (e *Engine) container(image string, command []string) object {
 	return object{
@@ -119,7 +132,7 @@ func (e *Engine) pod(name, owner, part string, container object) *draft {
 	}
 	spec := object{
 		"restartPolicy": "Never", "automountServiceAccountToken": false, "enableServiceLinks": false, "hostname": "toryo",
-		"activeDeadlineSeconds": int64(c.Deadline / time.Second), "terminationGracePeriodSeconds": 1,
+		"activeDeadlineSeconds": seconds(c.Deadline), "terminationGracePeriodSeconds": 1,
 		"securityContext": object{
 			"runAsNonRoot": true, "runAsUser": user, "runAsGroup": user, "fsGroup": user, "fsGroupChangePolicy": "OnRootMismatch",
 			"seccompProfile": object{"type": "RuntimeDefault"},
@@ -209,7 +222,9 @@ func (e *Engine) mountClaim(made *draft, source string) {
 type pod struct {
 	Metadata struct {
 		Name            string            `json:"name"`
+		UID             string            `json:"uid"`
 		ResourceVersion string            `json:"resourceVersion"`
+		Labels          map[string]string `json:"labels"`
 		Created         time.Time         `json:"creationTimestamp"`
 		Deleted         *time.Time        `json:"deletionTimestamp"`
 		Annotations     map[string]string `json:"annotations"`
@@ -253,6 +268,13 @@ type containerStatus struct {
 // running reports whether the sandbox's container runs.
 func (p pod) running() bool {
 	return p.Status.Phase == "Running" && len(p.Status.Containers) > 0 && p.Status.Containers[0].State.Running != nil && p.Metadata.Deleted == nil
+}
+
+// unschedulable reports whether no node has room for the pod.
+func (p pod) unschedulable() bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c condition) bool {
+		return c.Type == "PodScheduled" && c.Status == "False" && c.Reason == "Unschedulable"
+	})
 }
 
 // hopeless are the reasons for which a container will not start by itself.

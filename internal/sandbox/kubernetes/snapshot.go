@@ -153,6 +153,7 @@ func (e *Engine) RemoveSnapshot(ctx context.Context, key string) error {
 		return failed(err, "the snapshot's record cannot be removed")
 	}
 	delete(records, key)
+	e.warm.forget(gone.Folder)
 	return e.sweep(ctx, gone, records)
 }
 

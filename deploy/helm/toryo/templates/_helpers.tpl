@@ -64,6 +64,7 @@ log:
 {{- if .Values.sandboxes.egress.enabled }}{{- $cluster = set $cluster "egress_service" "toryo-egress" }}{{- end }}
 {{- with .Values.image.pullSecrets }}{{- $cluster = set $cluster "pull_secrets" . }}{{- end }}
 {{- with .Values.sandboxes.snapshotClaim }}{{- $cluster = set $cluster "snapshot_claim" . }}{{- end }}
+{{- with .Values.sandboxes.warm }}{{- $cluster = set $cluster "warm" (int .) }}{{- end }}
 {{- $sandbox = set $sandbox "kubernetes" $cluster }}
 {{- end }}
 {{- $chart := dict "data_dir" "/data" "agent" (dict "server" (printf "http://%s:%v" (include "toryo.name" .) .Values.service.port)) "sandbox" $sandbox "log" (dict "format" "json") }}

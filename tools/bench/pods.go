@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/sandbox/egress"
+	"github.com/toryo-dev/toryo/internal/sandbox/guest"
+	"github.com/toryo-dev/toryo/internal/sandbox/kubernetes"
+)
+
+// clusterVariable names the folder of the cluster that scripts/kubernetes has started, if it has.
+const clusterVariable = "TORYO_TEST_KUBERNETES"
+
+// clusterImage is the image that the test cluster has. There are no languages in it.
+const clusterImage = "localhost/base:1"
+
+// clusterEngine makes pods in the test cluster with the guest as it is released, and keeps some
+// ready. Its one node is this machine, so that many pods have to ask for little each.
+func clusterEngine(program string, warm int, log slog.Handler) (*kubernetes.Engine, error) {
+	list, err := egress.NewList()
+	if err != nil {
+		return nil, err
+	}
+	made := slog.New(log)
+	return kubernetes.New(kubernetes.Config{
+		Kubeconfig: filepath.Join(os.Getenv(clusterVariable), "kubeconfig"), Namespace: "default", PullPolicy: "Never", Guest: program,
+		CPURequest: 0.02, MemoryRequest: 16 << 20, Warm: warm, Log: made,
+		NewGate: func(policy sandbox.Policy) sandbox.Gate { return egress.New(list, policy, made) },
+	})
+}
+
+// measurePods looks at sandboxes in pods, and at those whose pod was ready.
+func measurePods(ctx context.Context, of benchEngine, folder string, directly time.Duration) ([]row, error) {
+	program := filepath.Join(filepath.Dir(folder), guest.LinuxProgram)
+	if os.Getenv(clusterVariable) == "" {
+		return []row{{of.kind + ": sandbox start, command", "no engine", ""}}, nil
+	}
+	engine, err := clusterEngine(program, 0, slog.DiscardHandler)
+	if err == nil {
+		err = engine.Check(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows, err := measureCommands(ctx, engine, of, filepath.Join(folder, "bench"), directly)
+	if err != nil {
+		return nil, err
+	}
+	ready, err := measureReady(ctx, of, program, filepath.Join(folder, "bench"))
+	return append(rows, ready...), err
+}
+
+// measureReady is the start of sandboxes whose pods are ready, one after the other and all at once.
+func measureReady(ctx context.Context, of benchEngine, program, workspace string) ([]row, error) {
+	spec := sandbox.Spec{Owner: benchOwner, Image: of.image, Workspace: workspace}
+	log := &readyPods{}
+	engine, err := clusterEngine(program, atOnce, log)
+	if err != nil {
+		return nil, err
+	}
+	keeping, end := context.WithCancel(ctx)
+	var keeper sync.WaitGroup
+	keeper.Go(func() { _ = engine.KeepWarm(keeping, benchOwner) }) // without it none get ready, which is seen
+	defer keeper.Wait()
+	defer end()
+	start := func() error {
+		box, err := engine.Start(ctx, spec)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = box.Stop(context.WithoutCancel(ctx)) }() // the measurement is over
+		return runStep(ctx, box)
+	}
+	if err := start(); err != nil { // from which the engine knows what is wanted
+		return nil, err
+	}
+	if err := log.await(ctx, atOnce); err != nil {
+		return nil, err
+	}
+	one, err := median(sandboxStarts, start)
+	if err != nil {
+		return nil, err
+	}
+	if err := log.await(ctx, atOnce+sandboxStarts); err != nil {
+		return nil, err
+	}
+	many, err := measureMany(ctx, engine, spec)
+	many.measure += ", of pods that were ready"
+	return []row{{engine.Name() + ": sandbox start to first command, of a pod that was ready, median", one.Round(time.Millisecond).String(), ""}, many}, err
+}
+
+// readyPods counts the pods of which an engine logs that they are ready.
+type readyPods struct {
+	mutex sync.Mutex
+	count int
+}
+
+func (r *readyPods) Enabled(context.Context, slog.Level) bool { return true }
+func (r *readyPods) WithAttrs([]slog.Attr) slog.Handler       { return r }
+func (r *readyPods) WithGroup(string) slog.Handler            { return r }
+
+func (r *readyPods) Handle(_ context.Context, record slog.Record) error {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if record.Message == kubernetes.PodReady {
+		r.count++
+	}
+	return nil
+}
+
+const readyWithin = 5 * time.Minute
+
+// await waits until so many pods have become ready since the beginning.
+func (r *readyPods) await(ctx context.Context, count int) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	for {
+		r.mutex.Lock()
+		there := r.count >= count
+		r.mutex.Unlock()
+		if there {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
