@@ -41,8 +41,11 @@ func (t *Table) snapshotKey(source Source, engine, identity string, projects []*
 	hash := sha256.New()
 	made := []any{source.Project, source.Change, engine, identity}
 	for _, p := range projects {
-		entry, _ := t.Find(p.EnvironmentType)
-		made = append(made, []any{p.Directory, p.EnvironmentType, p.Session, p.SetupCommands, p.Verification, entry.Caches})
+		one := []any{p.Directory, p.EnvironmentType, p.Session, p.SetupCommands, p.Verification}
+		if entry, _ := t.Find(p.EnvironmentType); len(entry.Caches) > 0 {
+			one = append(one, entry.Caches)
+		}
+		made = append(made, one)
 	}
 	head, err := json.Marshal(made)
 	if err != nil {

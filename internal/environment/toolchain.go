@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -98,7 +99,7 @@ func (r *setupRun) toolchainKey(ctx context.Context, image string, entries []Env
 // ensureToolchain makes the snapshot if it is not there.
 func (r *setupRun) ensureToolchain(ctx context.Context, key string, spec sandbox.Spec, entries []Environment) error {
 	known, _ := making.LoadOrStore(key, make(chan struct{}, 1))
-	lock := known.(chan struct{})
+	lock, _ := known.(chan struct{}) // nothing else is stored
 	select {
 	case lock <- struct{}{}:
 		defer func() { <-lock }()
@@ -124,21 +125,11 @@ func (r *setupRun) ensureToolchain(ctx context.Context, key string, spec sandbox
 // makeToolchain compiles in a sandbox that has our own files alone, no network, and none of
 // the variables of the run.
 func (r *setupRun) makeToolchain(ctx context.Context, key, workspace string, spec sandbox.Spec, entries []Environment) (err error) {
-	files, err := workdir.Open(workspace)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = files.Close() }()
 	env := map[string]string{}
 	for _, entry := range entries {
 		maps.Copy(env, entry.Env)
-		if err := files.Mkdir(entry.Name, 0o755); err != nil {
+		if err := entry.Toolchain.write(workspace, entry.Name); err != nil {
 			return err
-		}
-		for name, content := range entry.Toolchain.Files {
-			if err := files.WriteFile(filepath.Join(entry.Name, name), []byte(content)); err != nil {
-				return err
-			}
 		}
 	}
 	before, err := workdir.List(workspace)
@@ -164,4 +155,22 @@ func (r *setupRun) makeToolchain(ctx context.Context, key, workspace string, spe
 	}
 	_, err = box.Snapshot(ctx, key, before)
 	return err
+}
+
+// write puts the project into a folder of the workspace.
+func (t Toolchain) write(workspace, folder string) error {
+	files, err := workdir.Open(workspace)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = files.Close() }() // each file is closed already
+	if err := files.Mkdir(folder, 0o755); err != nil {
+		return err
+	}
+	for name, content := range t.Files {
+		if err := files.WriteFile(path.Join(folder, name), []byte(content)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
