@@ -21,6 +21,7 @@ type engine struct {
 	sandbox.Engine
 	results   map[string][]any // sandbox.Result or error
 	images    bool
+	layers    bool
 	startErrs []error
 	ran       []string
 	where     []string // the folder and the command of each run
@@ -36,7 +37,7 @@ type engine struct {
 func (e *engine) Name() string { return "fake" }
 
 func (e *engine) Capabilities() sandbox.Capabilities {
-	return sandbox.Capabilities{Images: e.images, Network: true, Snapshots: true}
+	return sandbox.Capabilities{Images: e.images, Network: true, Snapshots: true, Layers: e.layers}
 }
 
 func (e *engine) Start(_ context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {

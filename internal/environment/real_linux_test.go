@@ -212,7 +212,12 @@ func setUpForReal(t *testing.T, engine sandbox.Engine, project realProject) {
 }
 
 func realSetup(engine sandbox.Engine) *environment.Setup {
-	return &environment.Setup{Table: environment.BuiltIn(), Engine: engine, Log: slog.New(slog.DiscardHandler), Snapshots: 10 << 30,
+	// Projects have what Go has compiled with them: see compiledGo.
+	table, err := environment.BuiltIn().With([]byte("- {name: go, toolchain: {run: []}}"))
+	if err != nil {
+		panic(err) // the line above is broken
+	}
+	return &environment.Setup{Table: table, Engine: engine, Log: slog.New(slog.DiscardHandler), Snapshots: 10 << 30,
 		Wait:         func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		SetupNetwork: sandbox.Registries, CommandTimeout: 5 * time.Minute}
 }

@@ -272,7 +272,7 @@ func (r *setupRun) start(ctx context.Context) error {
 		r.result.Warnings = append(r.result.Warnings, "the snapshot could not be used: "+err.Error())
 		spec.Snapshot = ""
 	}
-	box, err := r.Engine.Start(ctx, spec)
+	box, err := r.startCold(ctx, spec)
 	if err != nil {
 		return r.notStarted(sandbox.StartError(err))
 	}

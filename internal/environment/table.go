@@ -33,6 +33,7 @@ type Environment struct {
 	Prepare   []string          `yaml:"prepare"`
 	Compile   []Command         `yaml:"compile"`
 	Caches    []string          `yaml:"caches"`
+	Toolchain Toolchain         `yaml:"toolchain"`
 	Verify    []Check           `yaml:"verify"`
 }
 
@@ -164,6 +165,9 @@ func merged(base, change Environment) Environment {
 	base.Apart = base.Apart || change.Apart
 	set(&base.Prepare, change.Prepare)
 	set(&base.Caches, change.Caches)
+	if change.Toolchain.Run != nil {
+		base.Toolchain = change.Toolchain
+	}
 	if change.Compile != nil {
 		base.Compile = change.Compile
 	}

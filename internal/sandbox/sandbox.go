@@ -59,6 +59,8 @@ type Capabilities struct {
 	Network bool
 	// Snapshots: an environment can be kept and started from.
 	Snapshots bool
+	// Layers: a sandbox that was started from a snapshot can itself be kept as one.
+	Layers bool
 	// HostPaths: workspace and home have the same paths inside as on the host. Otherwise
 	// they are at [WorkspacePath] and [HomePath].
 	HostPaths bool

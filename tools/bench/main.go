@@ -32,7 +32,7 @@ var measures = []struct {
 }{
 	{"program", measureProgram}, {"waiting", measureWaiting}, {"idle", measureIdle}, {"load", measureLoad}, {"claims", measureClaims}, {"hand-out", measureHandOut},
 	{"river", measureRiver}, {"reading", measureReading}, {"sandboxes", measureSandboxes}, {"runs", measureRuns}, {"turns", measureTurns}, {"journal", measureJournal},
-	{"reviews", measureReviews}, {"signals", measureSignals}, {"demo", measureDemo},
+	{"reviews", measureReviews}, {"signals", measureSignals}, {"demo", measureDemo}, {"caches", measureCaches},
 	{"first-day", measureFirstDay},
 }
 

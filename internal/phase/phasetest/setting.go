@@ -7,9 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/goccy/go-yaml"
+
+	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/phase"
 	"github.com/toryo-dev/toryo/internal/phase/mcp"
 	"github.com/toryo-dev/toryo/internal/phase/turn"
@@ -56,6 +60,23 @@ const shell = `
   verify: [{command: "echo OK", expected_output: OK}]
 `
 
+// environments are what scenarios change in the table: besides the environment shell, what Go
+// has compiled is copied and not compiled again, where this machine has it.
+func environments(table *environment.Table) ([]byte, error) {
+	folder, err := compiledFolder()
+	if err != nil {
+		return nil, err
+	}
+	entry, _ := table.Find("go")
+	commands := slices.Clone(entry.Toolchain.Run)
+	if len(commands) == 0 {
+		return []byte(shell), nil
+	}
+	commands[0] = `mkdir -p "$(go env GOCACHE)" && cp -r ` + sandbox.Quote(folder) + `/. "$(go env GOCACHE)"`
+	text, err := yaml.Marshal([]map[string]any{{"name": "go", "toolchain": environment.Toolchain{Run: commands}}})
+	return append([]byte(shell), text...), err
+}
+
 // goCache is the folder in the workspace with what Go has compiled.
 const goCache = ".go-cache"
 
@@ -63,7 +84,11 @@ const goCache = ".go-cache"
 // is the environment shell, set-up has no network, and its waits before it tries
 // again take no time.
 func (e Setting) Apply(options *phase.Options) error {
-	table, err := options.Setup.Table.With([]byte(shell))
+	own, err := environments(options.Setup.Table)
+	if err != nil {
+		return err
+	}
+	table, err := options.Setup.Table.With(own)
 	if err != nil {
 		return err
 	}

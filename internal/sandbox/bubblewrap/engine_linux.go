@@ -86,7 +86,7 @@ func (e *Engine) Name() string { return Name }
 
 // Capabilities implements [sandbox.Engine].
 func (e *Engine) Capabilities() sandbox.Capabilities {
-	return sandbox.Capabilities{Network: true, Snapshots: true, FileOwner: local.NewOwner()}
+	return sandbox.Capabilities{Network: true, Snapshots: true, Layers: true, FileOwner: local.NewOwner()}
 }
 
 // Check tries whether namespaces can be made.

@@ -1,0 +1,101 @@
+package environment_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/sandbox"
+)
+
+// goPlan is a plan for the project of newGoBench.
+var goPlan = environment.Selection{Name: "go", SetupCommands: []string{"one"},
+	Verification: []environment.Check{{Command: "check", ExpectedOutput: "OK"}}}
+
+// newGoBench has a project whose toolchain has something to compile, and an engine whose
+// snapshots can be layers.
+func newGoBench(t *testing.T) *bench {
+	t.Helper()
+	b := newBench(t)
+	b.Snapshots, b.engine.layers = 1<<30, true
+	b.engine.results["check"] = []any{printed("OK")}
+	if err := os.Rename(filepath.Join(b.dir, "requirements.txt"), filepath.Join(b.dir, "go.mod")); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *bench) runFor(t *testing.T, source environment.Source, plan environment.Selection) environment.Outcome {
+	t.Helper()
+	outcome, err := b.Run(t.Context(), environment.Request{Plan: plan, Source: source,
+		Spec: sandbox.Spec{Owner: "test", Workspace: b.dir, Env: map[string]string{"SECRET": "x"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if outcome.Result.OverallStatus != environment.Succeeded {
+		t.Fatalf("got %+v", outcome.Result)
+	}
+	return outcome
+}
+
+func isToolchain(key string) bool { return strings.HasPrefix(key, "tools-") }
+
+// What a toolchain compiles for every project is made of nothing of any project: not its
+// files, not the plan's commands, not the variables of the run, and without a network. So
+// every project may start from it, also work that nobody has looked at.
+func TestToolchainsAreCompiledOnceOfNothingOfAProject(t *testing.T) {
+	t.Parallel()
+	b := newGoBench(t)
+	b.runFor(t, environment.Source{Project: "ours", Change: "pull request of a stranger"}, goPlan)
+	if len(b.engine.starts) != 2 || len(b.engine.kept) != 2 || !isToolchain(b.engine.kept[0]) || isToolchain(b.engine.kept[1]) {
+		t.Fatalf("%d starts, kept were %v", len(b.engine.starts), b.engine.kept)
+	}
+	made, used := b.engine.starts[0], b.engine.starts[1]
+	if made.Workspace == b.dir || made.Network != sandbox.NoNetwork || made.Env["SECRET"] != "" || made.Snapshot != "" {
+		t.Errorf("it was compiled in %+v", made)
+	}
+	if _, err := os.Stat(made.Workspace); err == nil {
+		t.Errorf("%s is left", made.Workspace)
+	}
+	if first := slices.Index(b.engine.ran, "one"); first < 1 || slices.Contains(b.engine.ran[:first], "check") || used.Snapshot != b.engine.kept[0] {
+		t.Errorf("ran were %q; set-up started from %q", b.engine.ran, used.Snapshot)
+	}
+
+	b.engine.snapshots = []sandbox.Snapshot{{Key: b.engine.kept[0]}}
+	for _, source := range []environment.Source{{Project: "theirs"}, {Project: "ours"}} {
+		b.engine.starts, b.engine.ran = nil, nil
+		other := goPlan
+		other.SetupCommands = []string{"two"}
+		got := b.runFor(t, source, other)
+		if len(b.engine.starts) != 1 || b.engine.starts[0].Snapshot != b.engine.kept[0] || b.engine.ran[0] != "two" || got.Result.SetupResult.FromSnapshot != "" {
+			t.Errorf("%v: starts were %+v, ran %q", source, b.engine.starts, b.engine.ran)
+		}
+	}
+}
+
+// A toolchain that cannot be compiled, or an engine that cannot keep a sandbox that was
+// started from a snapshot, makes set-up slower and nothing else.
+func TestWithoutACompiledToolchain(t *testing.T) {
+	t.Parallel()
+	entry, _ := environment.BuiltIn().Find("go")
+	for name, prepare := range map[string]func(*bench){
+		"it does not compile": func(b *bench) {
+			b.engine.results[entry.Toolchain.Run[0]] = []any{failedWith(1, "no space left on device")}
+		},
+		"no layers":    func(b *bench) { b.engine.layers = false },
+		"no snapshots": func(b *bench) { b.Snapshots = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newGoBench(t)
+			prepare(b)
+			got := b.runFor(t, environment.Source{Project: "ours"}, goPlan)
+			if last := b.engine.starts[len(b.engine.starts)-1]; last.Snapshot != "" || last.Workspace != b.dir || slices.ContainsFunc(b.engine.kept, isToolchain) || len(got.Result.Errors) != 0 {
+				t.Errorf("got %+v; it started from %q, kept %v", got.Result, last.Snapshot, b.engine.kept)
+			}
+		})
+	}
+}
