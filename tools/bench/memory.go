@@ -99,7 +99,7 @@ func copyPrograms(from, to string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if err := os.WriteFile(filepath.Join(to, name), data, 0o700); err != nil { //nolint:gosec // it is a program
+		if err := os.WriteFile(filepath.Join(to, name), data, 0o755); err != nil { //nolint:gosec // a program that other users run too: those of sandboxes
 			return "", err
 		}
 	}
