@@ -109,7 +109,7 @@ type Asker struct {
 // waiter is an agent that waits for a task.
 type waiter struct {
 	Asker
-	given chan assignment.Assignment // has room for one
+	given chan *assignment.Assignment // has room for one
 	at    *list.Element
 	gone  bool
 }
@@ -201,8 +201,8 @@ func (h *HandOut) Waiting() int {
 
 // next waits until there is a task for the agent or the context ends; then found
 // is false. A task that it returns is the agent's.
-func (h *HandOut) next(ctx context.Context, asker Asker) (given assignment.Assignment, found bool) {
-	w := &waiter{Asker: asker, given: make(chan assignment.Assignment, 1)}
+func (h *HandOut) next(ctx context.Context, asker Asker) (given *assignment.Assignment, found bool) {
+	w := &waiter{Asker: asker, given: make(chan *assignment.Assignment, 1)}
 	h.mu.Lock()
 	w.at = h.waiting.PushBack(w)
 	h.mu.Unlock()
@@ -223,7 +223,7 @@ func (h *HandOut) next(ctx context.Context, asker Asker) (given assignment.Assig
 	case given = <-w.given: // it was chosen at the last moment
 		return given, true
 	default:
-		return assignment.Assignment{}, false
+		return nil, false
 	}
 }
 
@@ -454,6 +454,6 @@ func (w *waiter) accept(h *HandOut, given assignment.Assignment) bool {
 		return false
 	}
 	h.waiting.Remove(w.at)
-	w.given <- given
+	w.given <- &given
 	return true
 }

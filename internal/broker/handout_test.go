@@ -114,7 +114,7 @@ func ask(t *testing.T, h *broker.HandOut, agent string) asked {
 			t.Error(err)
 		}
 		if found {
-			given <- made
+			given <- *made
 		}
 	}()
 	return given
@@ -268,7 +268,7 @@ func TestNothingToDoCostsNothing(t *testing.T) {
 			before := h.Waiting()
 			all.Go(func() {
 				if made, found, err := h.Request(ctx, broker.Asker{Agent: "agent"}, long); found && err == nil {
-					given <- made
+					given <- *made
 				}
 			})
 			until(t, "it waits", func() bool { return h.Waiting() > before })

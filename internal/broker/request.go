@@ -38,23 +38,34 @@ const (
 // prepares it; without one found is false. The context is the caller's: when it
 // ends before the agent has the task, the task goes back. A task that cannot be
 // prepared goes back too, and the agent waits on.
-func (h *HandOut) Request(ctx context.Context, asker Asker, wait time.Duration) (made assignment.Assignment, found bool, err error) {
+func (h *HandOut) Request(ctx context.Context, asker Asker, wait time.Duration) (made *assignment.Assignment, found bool, err error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for {
 		given, found := h.next(waiting, asker)
 		if !found {
-			return assignment.Assignment{}, false, nil
+			return nil, false, nil
 		}
-		made, err := h.prepare(ctx, given)
-		if err == nil {
-			err = h.show(ctx, given)
-		}
-		if err == nil {
+		if made := h.ready(ctx, given); made != nil {
 			return made, true, nil
 		}
-		h.unprepared(ctx, given.Task, err)
 	}
+}
+
+// ready prepares and shows a task. It returns nil for one that was put back. It is not a part of
+// Request: agents wait there, and an assignment on the stack of each of them would double it.
+//
+//go:noinline
+func (h *HandOut) ready(ctx context.Context, given *assignment.Assignment) *assignment.Assignment {
+	made, err := h.prepare(ctx, *given)
+	if err == nil {
+		err = h.show(ctx, *given)
+	}
+	if err == nil {
+		return &made
+	}
+	h.unprepared(ctx, given.Task, err)
+	return nil
 }
 
 // show has the label of the item say that an agent has the task. It is not done before the task is

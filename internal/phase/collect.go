@@ -301,7 +301,12 @@ func (p *project) environmentText() string {
 	if err != nil {
 		data = []byte(p.detection.EnvironmentType)
 	}
-	parts := []string{"What was detected:\n" + llm.Quote(llm.Origin{Source: "detection"}, string(data))}
+	return strings.TrimRight("What was detected:\n"+llm.Quote(llm.Origin{Source: "detection"}, string(data))+"\n"+p.manifests(), "\n")
+}
+
+// manifests is a summary of the contents of the files that were detected.
+func (p *project) manifests() string {
+	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(p.detection.DetectedFiles)) {
 		content := tool.Shorten(tool.Printable(p.detection.DetectedFiles[name]), shownManifest)
 		parts = append(parts, llm.Quote(llm.Origin{Source: "file " + name}, content))

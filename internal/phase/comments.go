@@ -321,8 +321,8 @@ const commentsTool = "comments"
 var commentsDescription string
 
 type commentsInput struct {
-	ID     string `json:"id,omitempty" jsonschema:"the id of the comment to read; without it the comments are listed"`
-	Offset int    `json:"offset,omitempty" jsonschema:"how many bytes of the text, or how many comments of the list, to leave out"`
+	ID     string `json:"id,omitempty"`
+	Offset int    `json:"offset,omitempty" jsonschema:"bytes or comments to leave out"`
 }
 
 // readComments is the tool of a phase that reads comments whole, in parts.

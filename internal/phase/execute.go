@@ -172,7 +172,7 @@ func (b *workbench) connect(ctx context.Context) error {
 var tickDescription string
 
 type tickInput struct {
-	Action string `json:"action" jsonschema:"the id of the action"`
+	Action string `json:"action" jsonschema:"its id"`
 }
 
 // tick is the tool that marks an action of the plan as done.

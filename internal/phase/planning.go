@@ -47,7 +47,7 @@ func (r *run) plan(ctx context.Context) error {
 		pinned: r.blocks(task.Planning,
 			conversation.Block{Name: "understanding", Text: string(goal)},
 			conversation.Block{Name: "files", Text: r.project.fileList()},
-			conversation.Block{Name: "environment", Text: r.project.environmentText()},
+			conversation.Block{Name: "environment", Text: r.project.manifests()}, // what was detected is in the next
 			conversation.Block{Name: "environment_setup", Text: selection},
 			conversation.Block{Name: "references", Text: r.project.references},
 		)})

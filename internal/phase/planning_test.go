@@ -1,6 +1,7 @@
 package phase_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -61,5 +62,35 @@ func TestThePlanningRequestSaysHowEnvironmentsAreMade(t *testing.T) {
 		if strings.Contains(asked.String(), text) {
 			t.Errorf("the request has %q", text)
 		}
+	}
+}
+
+// The tools and the system prompt go with every turn: what they say is bounded, in bytes.
+func TestWhatEveryTurnRepeatsIsShort(t *testing.T) {
+	t.Parallel()
+	const mostTools, mostSystem = 5200, 2600
+	scenario, err := phasetest.Load("testdata/inside/mixed.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	world := phasetest.New(t, phasetest.Engine(t), scenario)
+	if _, err := world.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	requests := world.Requests(task.Execution)
+	if len(requests) == 0 {
+		t.Fatal("the model was not asked to do the work")
+	}
+	tools := 0
+	for _, one := range requests[0].Tools {
+		var schema json.RawMessage = one.Schema
+		data, err := json.Marshal([]any{one.Name, one.Description, schema})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tools += len(data)
+	}
+	if system := len(requests[0].System); tools > mostTools || system > mostSystem {
+		t.Errorf("%d bytes of tools and %d of the system prompt go with every turn; want at most %d and %d", tools, system, mostTools, mostSystem)
 	}
 }

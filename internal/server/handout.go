@@ -21,7 +21,7 @@ import (
 // HandOut hands tasks to agents; see [broker.HandOut].
 type HandOut interface {
 	// Request waits for a task for the agent; without one found is false.
-	Request(ctx context.Context, asker broker.Asker, wait time.Duration) (made assignment.Assignment, found bool, err error)
+	Request(ctx context.Context, asker broker.Asker, wait time.Duration) (made *assignment.Assignment, found bool, err error)
 	// Restarted takes the tasks from processes of agents that have ended.
 	Restarted(ctx context.Context, processes []string) error
 	// Explain says of everything that is queued why it is or is not next.
@@ -106,10 +106,18 @@ func (h handsOut) request(ctx context.Context, input *requestInput) (*requestOut
 	if !found {
 		return &requestOutput{Status: http.StatusNoContent}, nil
 	}
+	return h.given(ctx, made, input.at)
+}
+
+// given is the answer to an agent that has got a task. It is not a part of request, where agents
+// wait: what it has on the stack would be on that of each of them.
+//
+//go:noinline
+func (h handsOut) given(ctx context.Context, made *assignment.Assignment, at string) (*requestOutput, error) {
 	if err := h.stillWelcome(ctx); err != nil {
 		return nil, err
 	}
-	assigned := h.assignment(made, input.at)
+	assigned := h.assignment(*made, at)
 	return &requestOutput{Status: http.StatusOK, Body: &assigned}, nil
 }
 

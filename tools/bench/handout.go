@@ -276,7 +276,7 @@ func handOutLatency(ctx context.Context, stores []store.Store, servers []*broker
 		go func() {
 			for ctx.Err() == nil {
 				if given, found, err := servers[i%benchServers].Request(ctx, broker.Asker{Agent: fmt.Sprint("agent ", i)}, time.Minute); found && err == nil {
-					arrived <- given
+					arrived <- *given
 				}
 			}
 		}()

@@ -30,7 +30,7 @@ var measures = []struct {
 	name    string
 	measure func(ctx context.Context, folder string) ([]row, error)
 }{
-	{"program", measureProgram}, {"waiting", measureWaiting}, {"idle", measureIdle}, {"load", measureLoad}, {"claims", measureClaims}, {"hand-out", measureHandOut},
+	{"program", measureProgram}, {"memory", measureMemory}, {"waiting", measureWaiting}, {"idle", measureIdle}, {"load", measureLoad}, {"claims", measureClaims}, {"hand-out", measureHandOut},
 	{"river", measureRiver}, {"reading", measureReading}, {"sandboxes", measureSandboxes}, {"runs", measureRuns}, {"turns", measureTurns}, {"journal", measureJournal},
 	{"reviews", measureReviews}, {"signals", measureSignals}, {"demo", measureDemo}, {"caches", measureCaches},
 	{"first-day", measureFirstDay},

@@ -92,7 +92,7 @@ func measureWaiting(ctx context.Context, folder string) ([]row, error) {
 	}
 	name := fmt.Sprintf("%d agents that wait", waitingAgents)
 	return []row{
-		{"resident memory of a server with " + name, fmt.Sprintf("%.0f MB", float64(kilobytes)*1024/1e6), "under 400 MB"},
+		{"resident memory of a server with " + name, fmt.Sprintf("%.0f MB", float64(kilobytes)*1024/1e6), "under 250 MB"},
 		{"processor time with " + name, fmt.Sprintf("%.1f %% of a core", 100*used.Seconds()/watched.Seconds()), "under 5 %"},
 	}, nil
 }

@@ -134,11 +134,7 @@ func (m *Model) blocksOf(message llm.Message, prefix string) []block {
 }
 
 func resultBlock(result llm.Result) block {
-	made := block{Type: "tool_result", ToolUseID: result.CallID, IsError: result.Error}
-	if result.Text != "" {
-		made.Content = []block{{Type: "text", Text: result.Text}}
-	}
-	return made
+	return block{Type: "tool_result", ToolUseID: result.CallID, Content: result.Text, IsError: result.Error}
 }
 
 // thinkingBlock is the block of what was thought, if it can go back. With a budget, which

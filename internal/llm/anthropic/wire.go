@@ -64,9 +64,9 @@ type block struct {
 	Name  string `json:"name,omitempty"`
 	Input any    `json:"input,omitempty"`
 
-	ToolUseID string  `json:"tool_use_id,omitempty"` // of a tool_result
-	IsError   bool    `json:"is_error,omitempty"`
-	Content   []block `json:"content,omitempty"`
+	ToolUseID string `json:"tool_use_id,omitempty"` // of a tool_result
+	IsError   bool   `json:"is_error,omitempty"`
+	Content   string `json:"content,omitempty"`
 
 	Thinking  *string `json:"thinking,omitempty"` // of a thinking
 	Signature string  `json:"signature,omitempty"`

@@ -34,14 +34,14 @@ type Player struct {
 
 	mu      sync.Mutex
 	used    map[string][]int // by run, for each rule
-	prompts map[string]string
+	prompts map[string][]string
 	records []Record
 	calls   int
 }
 
 // NewPlayer returns a player at the start of its script.
 func NewPlayer(script *Script) *Player {
-	return &Player{script: script, now: time.Now, used: map[string][]int{}, prompts: map[string]string{}}
+	return &Player{script: script, now: time.Now, used: map[string][]int{}, prompts: map[string][]string{}}
 }
 
 // Records returns every request so far, oldest first.
@@ -241,16 +241,23 @@ const scriptRatio = 4
 
 func tokensOf(bytes int) int64 { return int64((bytes + scriptRatio - 1) / scriptRatio) }
 
+// cachedPrompts is how many requests of a run the cache that is played knows: those of
+// vendors keep what was sent for minutes, whatever was sent after it.
+const cachedPrompts = 4
+
 // estimate plays the provider's cache: what a request has in common with the
-// start of the previous one of its run counts as cached.
+// start of one of the last of its run counts as cached.
 func (p *Player) estimate(record Record) llm.Usage {
 	prompt := string(record.Ordered)
 	if prompt == "" {
 		prompt = directPrompt(record.Request)
 	}
-	before := p.prompts[record.Request.Run]
-	p.prompts[record.Request.Run] = prompt
-	return llm.Usage{Input: tokensOf(len(prompt)), Cached: int64(CommonPrefix(before, prompt) / scriptRatio)}
+	known, cached := p.prompts[record.Request.Run], 0
+	for _, before := range known {
+		cached = max(cached, CommonPrefix(before, prompt))
+	}
+	p.prompts[record.Request.Run] = append(known[max(0, len(known)+1-cachedPrompts):], prompt)
+	return llm.Usage{Input: tokensOf(len(prompt)), Cached: int64(cached / scriptRatio)}
 }
 
 func directPrompt(request llm.Request) string {

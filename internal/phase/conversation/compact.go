@@ -177,7 +177,7 @@ func mask(turns []llm.Message, count int) []llm.Message {
 			case part.Result != nil:
 				parts = append(parts, llm.ResultPart(maskResult(*part.Result)))
 			case turns[i].Role == llm.User && len(part.Text) >= leastMasked && strings.HasPrefix(part.Text, pinnedNow):
-				parts = append(parts, llm.TextPart("[A pinned block was new or had changed here. It is at the start, as it is now.]"))
+				parts = append(parts, llm.TextPart("[a pinned block, which is at the start as it is now]"))
 			default:
 				parts = append(parts, part)
 			}
@@ -189,7 +189,7 @@ func mask(turns []llm.Message, count int) []llm.Message {
 
 func maskResult(result llm.Result) llm.Result {
 	if len(result.Text) >= leastMasked {
-		result.Text = fmt.Sprintf("[%d bytes of output were left out here to save room. Use the tool again if you need them.]", len(result.Text))
+		result.Text = fmt.Sprintf("[%d bytes left out; use the tool again if you need them]", len(result.Text))
 	}
 	return result
 }

@@ -144,7 +144,7 @@ func TestMaskingComesFirst(t *testing.T) {
 		t.Fatalf("%+v, %v after %d summaries, want masking alone", done, err, s.asked)
 	}
 	messages := c.Request().Messages
-	if got := messages[2].Results()[0].Text; !strings.Contains(got, "1500 bytes of output were left out") {
+	if got := messages[2].Results()[0].Text; !strings.Contains(got, "1500 bytes left out") {
 		t.Errorf("the oldest output is %.80q", got)
 	}
 	if got := messages[len(messages)-1].Results()[0].Text; len(got) != 1500 {

@@ -12,7 +12,7 @@ import (
 var askDescription string
 
 type askInput struct {
-	Question string `json:"question" jsonschema:"the question"`
+	Question string `json:"question"`
 }
 
 // Ask is the tool by which a model asks a person.

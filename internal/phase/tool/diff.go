@@ -13,8 +13,8 @@ import (
 var diffDescription string
 
 type diffInput struct {
-	Path string `json:"path,omitempty" jsonschema:"only what changed below this path"`
-	Stat bool   `json:"stat,omitempty" jsonschema:"only the names of the files and how much changed"`
+	Path string `json:"path,omitempty"`
+	Stat bool   `json:"stat,omitempty" jsonschema:"only names and how much changed"`
 }
 
 // Diff is the tool that shows what has changed since the task began. Changes

@@ -17,12 +17,12 @@ var editDescription string
 
 type editInput struct {
 	Command   string `json:"command" jsonschema:"replace, insert, create or undo"`
-	Path      string `json:"path" jsonschema:"the file, relative to the project's root"`
-	Old       string `json:"old,omitempty" jsonschema:"for replace: the text to replace"`
-	New       string `json:"new,omitempty" jsonschema:"the new text"`
-	All       bool   `json:"all,omitempty" jsonschema:"for replace: replace every occurrence"`
-	Line      *int   `json:"line,omitempty" jsonschema:"for insert: the line after which to insert"`
-	Overwrite bool   `json:"overwrite,omitempty" jsonschema:"for create: the file may exist"`
+	Path      string `json:"path"`
+	Old       string `json:"old,omitempty"`
+	New       string `json:"new,omitempty"`
+	All       bool   `json:"all,omitempty"`
+	Line      *int   `json:"line,omitempty"`
+	Overwrite bool   `json:"overwrite,omitempty"`
 }
 
 // undoDepth is how many changes of one file can be taken back.

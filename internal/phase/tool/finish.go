@@ -12,8 +12,8 @@ import (
 var finishDescription string
 
 type finishInput struct {
-	Summary string   `json:"summary" jsonschema:"what was done, how it was checked, what is left"`
-	Proof   []string `json:"proof,omitempty" jsonschema:"the tests that show it, if they have other names than in the plan"`
+	Summary string   `json:"summary"`
+	Proof   []string `json:"proof,omitempty"`
 }
 
 // Finish is the tool by which a model says that it is done. It is told what check

@@ -17,8 +17,8 @@ var listDescription string
 const listEntries = 500
 
 type listInput struct {
-	Path  string `json:"path,omitempty" jsonschema:"the directory, relative to the project's root; the root when not given"`
-	Depth int    `json:"depth,omitempty" jsonschema:"how many levels to go down; 2 when not given"`
+	Path  string `json:"path,omitempty" jsonschema:"default the root"`
+	Depth int    `json:"depth,omitempty" jsonschema:"levels to go down; default 2"`
 }
 
 // errEnough ends a walk early.

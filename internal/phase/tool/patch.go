@@ -18,7 +18,7 @@ import (
 var patchDescription string
 
 type patchInput struct {
-	Patch string `json:"patch" jsonschema:"the unified diff"`
+	Patch string `json:"patch"`
 }
 
 // Patch is the tool that applies patches.

@@ -20,9 +20,9 @@ const (
 )
 
 type readInput struct {
-	Path   string `json:"path" jsonschema:"the file, relative to the project's root"`
-	Offset int    `json:"offset,omitempty" jsonschema:"the first line to show, counted from 1"`
-	Limit  int    `json:"limit,omitempty" jsonschema:"how many lines to show; 1000 when not given"`
+	Path   string `json:"path" jsonschema:"relative to the project's root"`
+	Offset int    `json:"offset,omitempty" jsonschema:"first line to show, from 1"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"lines to show; default 1000"`
 }
 
 // Read is the tool that reads files.

@@ -51,8 +51,8 @@ func (o RunOptions) show(output string, failed bool) string {
 }
 
 type runInput struct {
-	Command string `json:"command" jsonschema:"the command line"`
-	Timeout int    `json:"timeout_seconds,omitempty" jsonschema:"how long it may take; 120 when not given"`
+	Command string `json:"command"`
+	Timeout int    `json:"timeout_seconds,omitempty" jsonschema:"default 120"`
 }
 
 // Run is the tool that runs commands.
@@ -85,11 +85,10 @@ func execute(ctx context.Context, runner Runner, command Command, options RunOpt
 	}
 	whole := collected.String()
 	failed := exit.Code != 0 || exit.TimedOut
-	shown := options.show(whole, failed)
-	if strings.TrimSpace(shown) == "" {
-		shown = "(no output)"
+	output := Output{Text: "(no output)", Whole: whole, Failed: failed, Exit: &exit}
+	if shown := options.show(whole, failed); strings.TrimSpace(shown) != "" {
+		output.Text, output.Origin = strings.TrimRight(shown, "\n"), "command output"
 	}
-	output := Output{Text: strings.TrimRight(shown, "\n"), Origin: "command output", Whole: whole, Failed: failed, Exit: &exit}
 	switch {
 	case exit.TimedOut:
 		output.Verdict = fmt.Sprintf("[stopped after %s: the time limit]", command.Timeout)

@@ -24,11 +24,11 @@ const (
 )
 
 type searchInput struct {
-	Pattern    string `json:"pattern" jsonschema:"the regular expression"`
-	Path       string `json:"path,omitempty" jsonschema:"the file or directory to search; the project's root when not given"`
-	Glob       string `json:"glob,omitempty" jsonschema:"only files whose name matches, for example *.go"`
-	IgnoreCase bool   `json:"ignore_case,omitempty" jsonschema:"upper and lower case are the same"`
-	Context    int    `json:"context,omitempty" jsonschema:"lines to show around each match, at most 10"`
+	Pattern    string `json:"pattern"`
+	Path       string `json:"path,omitempty" jsonschema:"default the root"`
+	Glob       string `json:"glob,omitempty" jsonschema:"only files with such names, as *.go"`
+	IgnoreCase bool   `json:"ignore_case,omitempty"`
+	Context    int    `json:"context,omitempty" jsonschema:"lines around each match, at most 10"`
 }
 
 // Search is the tool that searches files.

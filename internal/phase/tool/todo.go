@@ -22,11 +22,11 @@ const (
 )
 
 type todoInput struct {
-	Items []todoItem `json:"items" jsonschema:"the whole list"`
+	Items []todoItem `json:"items"`
 }
 
 type todoItem struct {
-	Text  string `json:"text" jsonschema:"what is to be done"`
+	Text  string `json:"text"`
 	State string `json:"state" jsonschema:"open, doing or done"`
 }
 

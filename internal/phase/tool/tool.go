@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -63,6 +64,8 @@ func Define[In any](name, description string, readOnly bool, run func(ctx contex
 	if err != nil {
 		panic("tool " + name + ": " + err.Error()) // a mistake in the code, seen by every test
 	}
+	// The schema goes with every request. What is no argument is refused by Call.
+	within(schema, func(s *jsonschema.Schema) { s.AdditionalProperties = nil })
 	data, err := json.Marshal(schema)
 	if err != nil {
 		panic("tool " + name + ": " + err.Error())
@@ -70,6 +73,18 @@ func Define[In any](name, description string, readOnly bool, run func(ctx contex
 	return &function[In]{
 		definition: llm.Tool{Name: name, Description: strings.TrimSpace(description), Schema: data},
 		readOnly:   readOnly, run: run,
+	}
+}
+
+// within does something to a schema and to those of its properties and items.
+func within(schema *jsonschema.Schema, do func(*jsonschema.Schema)) {
+	if schema == nil {
+		return
+	}
+	do(schema)
+	within(schema.Items, do)
+	for _, property := range schema.Properties {
+		within(property, do)
 	}
 }
 
@@ -84,7 +99,9 @@ func (f *function[In]) ReadOnly() bool       { return f.readOnly }
 
 func (f *function[In]) Call(ctx context.Context, call llm.Call, arguments json.RawMessage) (Output, error) {
 	var in In
-	if err := json.Unmarshal(arguments, &in); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(arguments))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&in); err != nil {
 		return Output{}, Mistake("the arguments do not fit: %v", err)
 	}
 	return f.run(ctx, call, in)

@@ -31,7 +31,7 @@ func TestRun(t *testing.T) {
 	if !strings.Contains(streamed.String(), "1out") {
 		t.Errorf("streamed %q", streamed.String())
 	}
-	wantText(t, use(t, run, args{"command": "true"}), false, "(no output)\n</untrusted>\n[exit code 0]")
+	wantText(t, use(t, run, args{"command": "true"}), false, "(no output)\n[exit code 0]")
 	done = use(t, run, args{"command": "seq 1 5000"})
 	wantText(t, done, false, "1\n2\n", "5000\n</untrusted>\n[exit code 0]", "lines are left out here")
 	if len(done.Result.Text) > 1300 || !strings.Contains(done.Output.Whole, "\n2500\n") {

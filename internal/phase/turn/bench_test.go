@@ -56,6 +56,24 @@ func TestCompactionSavesTokens(t *testing.T) {
 	}
 }
 
+// TestCompactionSendsLittleAgain bounds what a cache has not seen: after a compaction that is
+// what the compaction has left behind the head, and no more. At the prices of caches, where a
+// token that is known costs a tenth and one that is new a quarter more, compaction saves.
+func TestCompactionSendsLittleAgain(t *testing.T) {
+	t.Parallel()
+	whole := run(t, prepared(t, "anthropic", 0)).Usage
+	price := func(usage llm.Usage) int64 { return (usage.Input-usage.Cached)*125 + usage.Cached*10 }
+	for length, most := range map[int64]int64{32_000: 120, 16_000: 130} { // percent
+		saved := run(t, prepared(t, "anthropic", length)).Usage
+		if fresh, before := saved.Input-saved.Cached, whole.Input-whole.Cached; fresh*100 > before*most {
+			t.Errorf("at a context of %d tokens %d are sent that are not cached, and %d without compaction; want at most %d %%", length, fresh, before, most)
+		}
+		if price(saved) >= price(whole) {
+			t.Errorf("at a context of %d tokens %+v costs no less than %+v", length, saved, whole)
+		}
+	}
+}
+
 // BenchmarkTurn is the time and memory of a turn with a model that answers at
 // once: fifty turns, twenty tools. Our own time is without that of the server,
 // which stands in for the model; memory is with it.
