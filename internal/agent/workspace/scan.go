@@ -91,7 +91,7 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 			return nil, err
 		}
 	}
-	others, err := w.others(ctx, "")
+	others, err := w.others(ctx)
 	if err != nil {
 		return nil, err
 	}

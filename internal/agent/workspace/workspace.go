@@ -84,7 +84,6 @@ type Workspace struct {
 	kept     listing                      // what the last save had
 	wip      string                       // its commit
 	large    []string                     // files over the limit at the last look
-	ignores  map[string]bool              // files with patterns to ignore that were found besides those checked out
 	left     string                       // the branch, as it was at first or as we have made it
 	apart    map[string]string            // paths that are no part of the work, some of them only with this content
 	remarks  []string
@@ -105,7 +104,11 @@ func Prepare(ctx context.Context, options Options) (*Workspace, error) {
 	}
 	w.remote = git.Remote{URL: options.URL, Username: "agent", Password: options.Token}
 	w.send = w.push
-	if err := w.prepare(ctx); err != nil {
+	listed, err := w.remoteRefs(ctx)
+	if err == nil {
+		err = w.prepare(ctx, listed)
+	}
+	if err != nil {
 		// What is there of it may be what fills the disk.
 		return nil, errors.Join(ofMachine(err), w.Remove())
 	}
@@ -141,7 +144,7 @@ func open(options Options) (*Workspace, error) {
 	w := &Workspace{
 		options: options, git: program, now: time.Now,
 		dir: filepath.Join(dir, "git"), files: filepath.Join(dir, "files"),
-		seen: map[string]sight{}, trees: map[string]listing{}, folders: map[string]map[string]string{}, known: map[string]bool{}, sizes: map[string]int64{}, apart: map[string]string{}, ignores: map[string]bool{},
+		seen: map[string]sight{}, trees: map[string]listing{}, folders: map[string]map[string]string{}, known: map[string]bool{}, sizes: map[string]int64{}, apart: map[string]string{},
 	}
 	if err := workdir.Remove(dir); err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the folder for the workspace cannot be used")
