@@ -71,9 +71,11 @@ func measureRuns(ctx context.Context, folder string) ([]row, error) {
 	return append(rows, missing...), nil
 }
 
-// notMeasured is the value of a row for a program that cannot be had or does not do the run.
+// notMeasured is the value of a row for a program that cannot be had or does not do the run. The
+// last line that it wrote says why; those before may be warnings.
 func notMeasured(err error) string {
-	return "not measured: " + textfmt.FirstLine(err.Error())
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	return "not measured: " + textfmt.OneLine(lines[len(lines)-1])
 }
 
 // measure does the run some times and returns the medians.

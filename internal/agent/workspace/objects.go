@@ -47,7 +47,8 @@ func (w *Workspace) writeObject(kind string, size int64, content io.Reader) (nam
 		}
 	}()
 	sum, err := w.deflate(made, kind, size, content)
-	if err = cmp.Or(err, made.Close()); err != nil {
+	err = cmp.Or(err, made.Close())
+	if err != nil {
 		return "", err
 	}
 	name = hex.EncodeToString(sum)

@@ -101,7 +101,7 @@ func (l *lister) below(ctx context.Context, in *workdir.Dir, name string, known 
 	}
 	below, err := in.Sub(path.Base(name))
 	if err != nil {
-		return nil //nolint:nilerr // it went, or may not be entered
+		return nil // it went, or may not be entered
 	}
 	defer func() { _ = below.Close() }() // it was only read
 	return l.list(ctx, below, name, known)
