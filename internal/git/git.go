@@ -209,13 +209,17 @@ func (p *Program) Run(ctx context.Context, c Command) (string, error) {
 	return output.String(), nil
 }
 
-// reading are commands that write no files, so that the limit on their size means nothing to them.
-var reading = map[string]bool{"cat-file": true, "for-each-ref": true, "ls-tree": true, "merge-base": true, "rev-list": true, "rev-parse": true}
+// small are commands that write no files, or a few lines, so that the limit on the size of files
+// means nothing to them. They are started without the shell that sets it.
+var small = map[string]bool{
+	"cat-file": true, "config": true, "for-each-ref": true, "init": true, "ls-tree": true, "merge-base": true,
+	"rev-list": true, "rev-parse": true, "symbolic-ref": true, "update-ref": true,
+}
 
 // process is git, or the shell that sets the limits and becomes git.
 func (p *Program) process(ctx context.Context, c Command) *exec.Cmd {
 	args := p.arguments(c)
-	if c.Memory == 0 && reading[c.Args[0]] {
+	if c.Memory == 0 && small[c.Args[0]] {
 		return exec.CommandContext(ctx, p.path, args...)
 	}
 	limit := "unlimited"

@@ -63,7 +63,7 @@ var importTable = map[string]row{
 	"agent/contexts":    {imports: []string{"phase", "phase/conversation", "llm", "task"}},
 	"agent/local":       {imports: []string{"agent", "agent/contexts", "agent/workspace", "phase", "llm", "wire", "task"}},
 	"agent/progress":    {imports: []string{"phase", "environment", "llm", "notice", "task"}},
-	"agent/workspace":   {imports: []string{"workdir", "git", "phase", "task", "testfiles"}},
+	"agent/workspace":   {imports: []string{"workdir", "git", "phase", "phase/ignore", "task", "testfiles"}},
 	"review/judge":      {imports: []string{"llm", "prompt", "task"}},
 	"review/verdicts":   {imports: []string{"store", "outbox", "forge", "task"}},
 	"phase":             {imports: []string{"workdir", "notice", "phase/conversation", "phase/mcp", "phase/tool", "phase/turn", "environment", "environment/trial", "llm", "prompt", "receipt", "sandbox", "testfiles", "testreport", "task"}, parts: true},

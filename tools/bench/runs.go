@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/llm/script"
+	"github.com/toryo-dev/toryo/internal/textfmt"
 )
 
 const (
@@ -26,12 +27,18 @@ const (
 	// memoryEvery is how often the memory of the processes is looked at.
 	memoryEvery = 10 * time.Millisecond
 	// runTimeout ends a program that waits for something.
-	runTimeout = 2 * time.Minute
+	runTimeout = time.Minute
+	// installTimeout ends an installation of other programs.
+	installTimeout = 3 * time.Minute
 )
 
 // contender is a program that does the run.
 type contender struct {
 	name string
+	aim  string
+	// other says that it is a program of others: that it cannot be measured here is said in
+	// its row.
+	other bool
 	// rules are what the model answers; see package script.
 	rules string
 	// command makes the program's, in a folder of its own, for the model at the URL.
@@ -41,27 +48,47 @@ type contender struct {
 // ran is what one run took.
 type ran struct {
 	whole, first, turn time.Duration
-	memory             int // kilobytes, of all processes together at the worst moment
-	sent               int // bytes of all requests
+	processor          time.Duration // of all processes that were waited for
+	memory             int           // kilobytes, of all processes together at the worst moment
+	sent               int           // bytes of all requests
 }
 
 // measureRuns has the same run done by Toryo and by other programs: a model that answers at
 // once asks for a shell command in each turn.
 func measureRuns(ctx context.Context, folder string) ([]row, error) {
+	all, missing := contenders(ctx, folder)
 	var rows []row
-	for _, one := range contenders(ctx, folder) {
-		var all []ran
-		for i := range runTimes {
-			at := filepath.Join(folder, fmt.Sprintf("run-%s-%d", strings.ReplaceAll(one.name, " ", "-"), i))
-			took, err := one.run(ctx, at)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", one.name, err)
-			}
-			all = append(all, took)
+	for _, one := range all {
+		value, err := one.measure(ctx, folder)
+		if err != nil && (!one.other || ctx.Err() != nil) {
+			return nil, fmt.Errorf("%s: %w", one.name, err)
 		}
-		rows = append(rows, row{fmt.Sprintf("%d turns, %s: per turn; whole run; first request; memory of all processes; sent", runTurns, one.name), medians(all), ""})
+		if err != nil {
+			value = notMeasured(err)
+		}
+		rows = append(rows, row{fmt.Sprintf("%d turns, %s: per turn; whole run; first request; processor; memory of all processes; sent", runTurns, one.name), value, one.aim})
 	}
-	return rows, nil
+	return append(rows, missing...), nil
+}
+
+// notMeasured is the value of a row for a program that cannot be had or does not do the run. The
+// last line that it wrote says why; those before may be warnings.
+func notMeasured(err error) string {
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	return "not measured: " + textfmt.OneLine(lines[len(lines)-1])
+}
+
+// measure does the run some times and returns the medians.
+func (c contender) measure(ctx context.Context, folder string) (string, error) {
+	var all []ran
+	for i := range runTimes {
+		took, err := c.run(ctx, filepath.Join(folder, fmt.Sprintf("run-%s-%d", strings.ReplaceAll(c.name, " ", "-"), i)))
+		if err != nil {
+			return "", err
+		}
+		all = append(all, took)
+	}
+	return medians(all), nil
 }
 
 func medians(all []ran) string {
@@ -73,10 +100,10 @@ func medians(all []ran) string {
 		slices.Sort(values)
 		return values[len(values)/2]
 	}
-	return fmt.Sprintf("%.1f ms; %.2f s; %d ms; %d MB; %d kB",
+	return fmt.Sprintf("%.1f ms; %.2f s; %d ms; %.2f s; %d MB; %d kB",
 		float64(median(func(r ran) int { return int(r.turn) }))/1e6, float64(median(func(r ran) int { return int(r.whole) }))/1e9,
-		median(func(r ran) int { return int(r.first) })/1e6, median(func(r ran) int { return r.memory })*1024/1e6,
-		median(func(r ran) int { return r.sent })/1000)
+		median(func(r ran) int { return int(r.first) })/1e6, float64(median(func(r ran) int { return int(r.processor) }))/1e9,
+		median(func(r ran) int { return r.memory })*1024/1e6, median(func(r ran) int { return r.sent })/1000)
 }
 
 // run does the run once.
@@ -108,8 +135,9 @@ func (c contender) run(ctx context.Context, folder string) (ran, error) {
 	err = command.Wait()
 	took := ran{whole: time.Since(begun), memory: watch()}
 	if err != nil {
-		return ran{}, fmt.Errorf("%w: %s", err, said.String())
+		return ran{}, errors.Join(ctx.Err(), fmt.Errorf("%w: %s", err, said.String()))
 	}
+	took.processor = command.ProcessState.UserTime() + command.ProcessState.SystemTime()
 	return took.count(model.Records(), begun, said.String())
 }
 
@@ -197,29 +225,31 @@ func proportionalOf(pid int) (kilobytes int) {
 	return kilobytes
 }
 
-// contenders are Toryo, a loop of a few lines, and what can be had from npm.
-func contenders(ctx context.Context, folder string) []contender {
-	all := []contender{
-		{"Toryo", toryoRules(`echo step-${turn}`), toryoRun(folder)},
-		{"Toryo, each command changes a file", toryoRules(`echo step-${turn} > step-${turn}.txt`), toryoRun(folder)},
+// contenders are Toryo, a loop of a few lines, and what can be had from npm. What cannot be
+// had is a row that says so.
+func contenders(ctx context.Context, folder string) (all []contender, missing []row) {
+	all = []contender{
+		{name: "Toryo", aim: "7 ms a turn, first request under 100 ms", rules: toryoRules(`echo step-${turn}`), command: toryoRun(folder)},
+		{name: "Toryo, each command changes a file", aim: "10 ms a turn", rules: toryoRules(`echo step-${turn} > step-${turn}.txt`), command: toryoRun(folder)},
 	}
 	node, err := exec.LookPath("node")
 	if err != nil {
-		return all
+		return all, append(missing, row{"a loop in Node, and programs of npm", notMeasured(err), ""})
 	}
-	all = append(all, contender{"a loop in Node", plainRules("shell", "command"), nodeLoop(node)})
+	all = append(all, contender{name: "a loop in Node", other: true, rules: plainRules("shell", "command"), command: nodeLoop(node)})
 	peers, err := installPeers(ctx)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench: other programs are not measured:", err)
-		return all
+		return all, append(missing, row{strings.Join(peerPackages, ", "), notMeasured(err), ""})
 	}
 	return append(all,
-		contender{"Claude Code", plainRules("Bash", "command"), claudeCode(peers)},
-		contender{"Claude Code --bare", plainRules("Bash", "command"), claudeCode(peers, "--bare")},
-		contender{"Codex", plainRules("exec_command", "cmd"), codex(peers)})
+		contender{name: "Claude Code", other: true, rules: plainRules("Bash", "command"), command: claudeCode(peers)},
+		contender{name: "Claude Code --bare", other: true, rules: plainRules("Bash", "command"), command: claudeCode(peers, "--bare")},
+		contender{name: "Codex", other: true, rules: plainRules("exec_command", "cmd"), command: codex(peers)}), missing
 }
 
-// toryoRules are the answers for a run of Toryo, whose commands run in the sandbox.
+// toryoRules are the answers for a run of Toryo, whose commands run in the sandbox. It changes
+// a file before its end: a run that changes nothing does not end well. Its environment needs
+// nothing, so that what is measured is the run.
 func toryoRules(command string) string {
 	return `model: bench
 rules:
@@ -233,16 +263,20 @@ rules:
         {"goal_understanding": {"goal": "step through it", "deliverables": ["steps"], "constraints": []},
          "task_decomposition": {"subtasks": [{"id": "t1", "description": "step through it"}]},
          "action_plan": {"actions": [{"id": "a1", "subtask": "t1", "what": "run the commands"}]},
-         "selected_environment": {"name": "none", "reason": "There is no manifest.", "detected_files": [], "setup_commands": [], "verification": []}}
+         "selected_environment": {"name": "python", "reason": "There is no manifest.", "detected_files": [], "setup_commands": ["true"],
+          "verification": [{"command": "echo ready", "expected_output": "ready"}]}}
   - name: reflect
     when: {phase: reflection}
     answer: {text: '{"assessment": "It follows the plan.", "decision": "continue", "advice": "Go on."}'}
   - name: turn, the last
     when: {phase: execution, turn: ` + strconv.Itoa(runTurns) + `}
     answer: {calls: [{name: finish, arguments: {summary: "All steps were done."}}]}
+  - name: turn, the one before
+    when: {phase: execution, turn: ` + strconv.Itoa(runTurns-1) + `}
+    answer: {calls: [{name: run, arguments: {command: 'echo all > steps.txt'}}]}
   - name: turn
     when: {phase: execution}
-    answer: {calls: [{name: shell, arguments: {command: '` + command + `'}}]}
+    answer: {calls: [{name: run, arguments: {command: '` + command + `'}}]}
   - name: judge
     when: {phase: verification}
     answer: {text: '{"satisfied": true, "missing": [], "problems": [], "assessment": "All steps were done."}'}
@@ -338,9 +372,11 @@ func installPeers(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return "", err
 	}
+	ctx, cancel := context.WithTimeout(ctx, installTimeout)
+	defer cancel()
 	install := exec.CommandContext(ctx, "npm", append([]string{"install", "--no-audit", "--no-fund", "--prefix", folder}, peerPackages...)...)
 	if output, err := install.CombinedOutput(); err != nil {
-		return "", errors.Join(err, errors.New(string(output)))
+		return "", errors.Join(ctx.Err(), err, errors.New(string(output)))
 	}
 	return commands, nil
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/toryo-dev/toryo/internal/agent"
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
 	"github.com/toryo-dev/toryo/internal/agent/workspace"
@@ -15,7 +17,8 @@ import (
 
 // Options is what [Run] needs besides the run itself.
 type Options struct {
-	Executor agent.Executor
+	// Executor makes what does the task, while the repository is copied.
+	Executor func(ctx context.Context) (agent.Executor, error)
 	Dir      string           // for the clone, which goes again; empty for that of temporary files
 	Contexts string           // the folder of the journals
 	Journal  contexts.Options // how journals are kept
@@ -32,7 +35,7 @@ func Run(ctx context.Context, run agent.Run, options Options) (result wire.Resul
 		return wire.Result{}, "", task.Wrap(task.DataDir, err, "no folder for the work can be made")
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	run.Repository, err = workspace.Local(ctx, workspace.Options{Dir: folder, URL: run.Work.Folder, Branch: run.Work.Branch, Log: run.Log})
+	executor, err := begin(ctx, &run, folder, options)
 	if err != nil {
 		return wire.Result{}, "", err
 	}
@@ -45,7 +48,7 @@ func Run(ctx context.Context, run agent.Run, options Options) (result wire.Resul
 		return wire.Result{}, "", err
 	}
 	run.Journal = journal
-	result, err = options.Executor.Execute(ctx, run)
+	result, err = executor.Execute(ctx, run)
 	if err != nil {
 		return wire.Result{}, "", errors.Join(err, journal.End(task.Failed, task.ReasonRunFailed))
 	}
@@ -55,4 +58,19 @@ func Run(ctx context.Context, run agent.Run, options Options) (result wire.Resul
 		err = journal.End(state, task.Reason(result.Reason))
 	}
 	return result, journal.ID(), err
+}
+
+// begin copies the repository into a folder and makes what does the task, at the same time.
+func begin(ctx context.Context, run *agent.Run, folder string, options Options) (executor agent.Executor, err error) {
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() (err error) {
+		executor, err = options.Executor(ctx)
+		return err
+	})
+	both.Go(func() (err error) {
+		run.Repository, err = workspace.Local(ctx, workspace.Options{Dir: folder, URL: run.Work.Folder, Branch: run.Work.Branch, Log: run.Log})
+		return err
+	})
+	err = both.Wait()
+	return executor, err
 }

@@ -1,15 +1,9 @@
 package workspace
 
 import (
-	"bufio"
 	"context"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"io"
 	"maps"
-	"os"
-	"slices"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/git"
@@ -119,149 +113,86 @@ func (w *Workspace) parents() []string {
 	}
 }
 
-// record makes a commit of the files, read anew where the history does not have
-// them yet. Git gets them as a stream and looks at nothing itself.
+// record makes a commit of the files, read anew where the history does not have them yet.
+// The listing is made to say what they had just then.
 func (w *Workspace) record(ctx context.Context, files listing, parents []string, message string) (string, error) {
 	before, err := w.tree(ctx, parents[0])
 	if err != nil {
 		return "", err
 	}
-	const attempts = 5
-	for left := attempts; ; left-- {
-		commit, err := w.recordOnce(ctx, files, before, parents, message)
-		if err == nil || left == 0 || !errors.Is(err, errShrunk) {
-			return commit, err
+	for name, now := range files {
+		if now == before[name] || w.known[now.hash] || now.mode == submodule {
+			continue
+		}
+		if err := errors.Join(ctx.Err(), w.keep(name, files)); err != nil {
+			return "", err
 		}
 	}
-}
-
-func (w *Workspace) recordOnce(ctx context.Context, files, before listing, parents []string, message string) (string, error) {
-	reader, writer := io.Pipe()
-	written := make(chan error, 1)
-	go func() {
-		err := w.stream(writer, files, before, parents, message)
-		_ = writer.CloseWithError(err)
-		written <- err
-	}()
-	output, err := w.git.Run(ctx, git.Command{
-		Dir: w.dir, Input: reader,
-		// Files over the threshold are not held in memory.
-		Args: []string{"-c", "core.bigFileThreshold=4m", "fast-import", "--quiet", "--force", "--done", "--date-format=raw"},
-	})
-	_ = reader.CloseWithError(io.ErrClosedPipe) // ends the writer, should git have ended early
-	streamErr := <-written
+	root, err := w.writeTrees(files, before, w.folders[parents[0]])
 	if err != nil {
-		if _, ours := task.AsError(streamErr); ours || errors.Is(streamErr, errShrunk) {
-			return "", streamErr
-		}
 		return "", failure(err, "cannot commit the workspace")
 	}
-	commit := strings.TrimSpace(output)
-	if !isHash(commit) {
-		return "", task.Errorf(task.Internal, "git made no commit of the workspace")
-	}
-	for _, file := range files {
-		w.known[file.hash] = true
+	commit, err := w.writeCommit(root, parents, message)
+	if err != nil {
+		return "", failure(err, "cannot commit the workspace")
 	}
 	return commit, nil
 }
 
-// stream tells git what the commit is: what differs from before, its first
-// parent. The files are told with their content, and the listing is made to say
-// what they had just then.
-func (w *Workspace) stream(to io.Writer, files, before listing, parents []string, message string) error {
-	out := bufio.NewWriterSize(to, 256<<10)
-	message = strings.ReplaceAll(message, "\x00", "")
-	if _, err := fmt.Fprintf(out, "commit %s\nmark :1\ncommitter %s <%s> %d +0000\ndata %d\n%s\nfrom %s\n",
-		refWork, w.options.Author.Name, w.options.Author.Email, w.now().Unix(), len(message), message, parents[0]); err != nil {
-		return err
-	}
-	for _, parent := range parents[1:] {
-		if _, err := fmt.Fprintf(out, "merge %s\n", parent); err != nil {
-			return err
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		if _, stays := files[name]; !stays {
-			if _, err := fmt.Fprintf(out, "D %s\n", git.StreamName(name)); err != nil {
-				return err
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if files[name] == before[name] {
-			continue
-		}
-		if err := w.streamFile(out, name, files); err != nil {
-			return err
-		}
-	}
-	if _, err := out.WriteString("get-mark :1\ndone\n"); err != nil {
-		return err
-	}
-	return out.Flush()
-}
-
-func (w *Workspace) streamFile(out *bufio.Writer, name string, files listing) error {
-	now := files[name]
-	if w.known[now.hash] || now.mode == submodule {
-		_, err := fmt.Fprintf(out, "M %s %s %s\n", now.mode, now.hash, git.StreamName(name))
-		return err
-	}
-	if now.mode == link {
-		target, err := w.root.Readlink(name)
-		if err != nil {
-			return w.streamGone(out, name, files, gone(err))
-		}
-		files[name] = file{link, w.hash([]byte(target))}
-		_, err = fmt.Fprintf(out, "M %s inline %s\ndata %d\n%s\n", link, git.StreamName(name), len(target), target)
-		return err
-	}
-	opened, err := w.openFile(name)
-	if err != nil || opened == nil {
-		return w.streamGone(out, name, files, err)
-	}
-	defer func() { _ = opened.Close() }()
-	return w.streamContent(out, name, opened, files)
-}
-
-// streamGone tells that a file went away in the meantime.
-func (w *Workspace) streamGone(out *bufio.Writer, name string, files listing, err error) error {
-	if err != nil {
-		return err
-	}
-	delete(files, name)
-	_, err = fmt.Fprintf(out, "D %s\n", git.StreamName(name))
-	return err
-}
-
-// errShrunk says that a file got shorter after git was told its length.
+// errShrunk says that a file got shorter after it was known how long it is.
 var errShrunk = errors.New("it got shorter while it was read")
 
-// streamContent tells the content of a file without holding it in memory: as much
-// as the file has when it is opened.
-func (w *Workspace) streamContent(out *bufio.Writer, name string, opened *os.File, files listing) error {
-	info, err := opened.Stat()
-	if err != nil {
-		return err
+// keep puts the content of a file into the history. One that went in the meantime is taken
+// out of the listing.
+func (w *Workspace) keep(name string, files listing) error {
+	now := files[name]
+	var err error
+	const attempts = 5
+	for range attempts {
+		if now.mode == link {
+			now.hash, err = w.keepLink(name)
+		} else {
+			now.hash, err = w.keepContent(name)
+		}
+		if !errors.Is(err, errShrunk) {
+			break
+		}
 	}
-	if info.Size() > w.options.MaxFile {
-		return task.Errorf(task.TooLarge, "the file %s grows while it is read and is over the limit now", quote(name))
-	}
-	mode := files[name].mode
-	if _, err := fmt.Fprintf(out, "M %s inline %s\ndata %d\n", mode, git.StreamName(name), info.Size()); err != nil {
-		return err
-	}
-	sum := w.hasher(info.Size())
-	n, err := io.Copy(io.MultiWriter(out, sum), io.LimitReader(opened, info.Size()))
 	switch {
 	case err != nil:
 		return failure(err, "cannot read the file "+quote(name))
-	case n < info.Size():
-		return errShrunk
+	case now.hash == "":
+		delete(files, name)
+	default:
+		files[name], w.known[now.hash] = now, true
 	}
-	files[name] = file{mode, hex.EncodeToString(sum.Sum(nil))}
-	return out.WriteByte('\n')
+	return nil
+}
+
+// keepLink returns the name of the content of a link, or none if it went.
+func (w *Workspace) keepLink(name string) (string, error) {
+	target, err := w.root.Readlink(name)
+	if err != nil {
+		return "", gone(err)
+	}
+	return w.writeObject("blob", int64(len(target)), strings.NewReader(target))
+}
+
+// keepContent is the same of a file, which has as much as when it is opened.
+func (w *Workspace) keepContent(name string) (string, error) {
+	opened, err := w.openFile(name)
+	if err != nil || opened == nil {
+		return "", err
+	}
+	defer func() { _ = opened.Close() }()
+	info, err := opened.Stat()
+	if err != nil {
+		return "", err
+	}
+	if info.Size() > w.options.MaxFile {
+		return "", task.Errorf(task.TooLarge, "the file %s grows while it is read and is over the limit now", quote(name))
+	}
+	return w.writeObject("blob", info.Size(), opened)
 }
 
 // push pushes a commit to a ref of the task's namespace, whatever that has.

@@ -180,7 +180,7 @@ func (e *export) same(name string, folders map[string]bool) (bool, error) {
 		return false, gone(err)
 	}
 	defer func() { _ = opened.Close() }()
-	sum := e.of.hasher(info.Size())
+	sum := e.of.blob(info.Size())
 	if _, err := io.Copy(sum, io.LimitReader(opened, info.Size())); err != nil {
 		return false, failure(err, "cannot read the file "+quote(name))
 	}

@@ -40,7 +40,7 @@ func (w *Workspace) prepareLocal(ctx context.Context) error {
 	if err != nil {
 		return task.Wrap(task.Invalid, err, "the path of the repository cannot be used")
 	}
-	theirs, err := w.git.Run(ctx, git.Command{Args: []string{"-C", path, "rev-parse", "--absolute-git-dir"}})
+	theirs, err := w.git.Run(ctx, git.Command{From: path, Args: []string{"rev-parse", "--absolute-git-dir"}})
 	if err != nil {
 		return task.Wrap(task.NotFound, err, path+" is no git repository").WithHint("make one with git init and a first commit")
 	}
@@ -49,17 +49,38 @@ func (w *Workspace) prepareLocal(ctx context.Context) error {
 		return task.Errorf(task.NotFound, "%s is no git repository", path)
 	}
 	w.remote = git.Remote{URL: theirs}
-	branch := "refs/heads/" + w.options.Branch
-	used, err := w.git.Run(ctx, git.Command{Dir: theirs, Args: []string{"for-each-ref", "--format=%(worktreepath)", branch}})
+	listed, err := w.localRefs(ctx, theirs)
 	if err != nil {
-		return task.Wrap(task.Invalid, err, "cannot read the repository "+path)
-	}
-	head, err := w.git.Run(ctx, git.Command{Dir: theirs, Args: []string{"symbolic-ref", "--quiet", "HEAD"}})
-	if err == nil && strings.TrimSuffix(head, "\n") == branch || strings.TrimSpace(used) != "" {
-		return task.Errorf(task.Conflict, "the branch %q is checked out in %s", w.options.Branch, path).WithHint("check another branch out, or choose another name")
+		return err
 	}
 	w.send = func(ctx context.Context, commit, ref string) error { return w.leave(ctx, theirs, commit, ref) }
-	return w.prepare(ctx)
+	return w.prepare(ctx, listed)
+}
+
+// localRefs lists the refs of a repository on this machine as git ls-remote does. It fails with
+// Conflict if the branch is checked out there.
+func (w *Workspace) localRefs(ctx context.Context, theirs string) (string, error) {
+	branch := "refs/heads/" + w.options.Branch
+	output, err := w.git.Run(ctx, git.Command{Dir: theirs, Args: []string{"for-each-ref", "--format=%(objectname)%09%(refname)%09%(worktreepath)"}})
+	if err != nil {
+		return "", task.Wrap(task.Invalid, err, "cannot read the repository "+w.options.URL)
+	}
+	var listed strings.Builder
+	head, err := w.git.Run(ctx, git.Command{Dir: theirs, Args: []string{"symbolic-ref", "--quiet", "HEAD"}})
+	if head = strings.TrimSuffix(head, "\n"); err == nil {
+		listed.WriteString(headTarget + head + "\tHEAD\n")
+	}
+	used := err == nil && head == branch
+	for line := range strings.Lines(output) {
+		hash, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		name, tree, _ := strings.Cut(rest, "\t")
+		listed.WriteString(hash + "\t" + name + "\n")
+		used = used || name == branch && tree != ""
+	}
+	if used {
+		return "", task.Errorf(task.Conflict, "the branch %q is checked out in %s", w.options.Branch, w.options.URL).WithHint("check another branch out, or choose another name")
+	}
+	return listed.String(), nil
 }
 
 // leave brings a commit into the repository and moves the branch there, if it is

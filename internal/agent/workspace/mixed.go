@@ -121,11 +121,11 @@ func (w *Workspace) Replaced(ctx context.Context, on string, contents map[string
 		if !is || was.mode == link || was.mode == submodule {
 			return "", task.Errorf(task.NotFound, "the commit has no file %s", quote(name))
 		}
-		hash, err := w.git.Run(ctx, git.Command{Dir: w.dir, Input: bytes.NewReader(content), Args: []string{"hash-object", "-w", "--stdin"}})
+		hash, err := w.writeObject("blob", int64(len(content)), bytes.NewReader(content))
 		if err != nil {
 			return "", failure(err, "cannot keep a file")
 		}
-		now := file{was.mode, strings.TrimSpace(hash)}
+		now := file{was.mode, hash}
 		w.known[now.hash], replaced[name] = true, now
 	}
 	return w.record(ctx, replaced, []string{on}, "Other contents\n")

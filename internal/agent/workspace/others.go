@@ -1,19 +1,15 @@
 package workspace
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"maps"
-	"os"
+	"errors"
+	"io/fs"
 	"path"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/toryo-dev/toryo/internal/git"
+	"github.com/toryo-dev/toryo/internal/phase/ignore"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 const (
@@ -22,200 +18,146 @@ const (
 	// longestPatterns is how long one such file may be, and mostPatterns all.
 	longestPatterns = 1 << 20
 	mostPatterns    = 8 << 20
-	// listTime is how long git may take to list the workspace. Code in the sandbox
-	// can have it wait for ever, with a pipe in a repository of its own.
+	// mostRules is how many patterns there may be in all of them.
+	mostRules = 200_000
+	// listTime is how long the workspace may take to list.
 	listTime = 2 * time.Minute
-	// listMemory is what git may take of memory for that, and mostListed how many
-	// bytes the names may have.
-	listMemory = 1 << 30
+	// mostListed is how many bytes the names may have.
 	mostListed = 16 << 20
-	// listRounds is how often files with patterns may turn up in the listing.
-	listRounds = 10
 )
 
-// others lists what is not ignored and was not checked out, below a folder. A
-// repository in the workspace is taken for the folder that it is, without its
-// .git. Git only lists here; it is told of no repository but ours, and of the
-// patterns that we have read: of the files in the workspace it reads none.
-func (w *Workspace) others(ctx context.Context, below string) ([]string, error) {
-	within := w.files
-	command := git.Command{Dir: w.dir, Memory: listMemory}
-	if below != "" {
-		if info, err := w.root.Lstat(below); err != nil || !info.IsDir() {
-			return nil, nil // it is gone again
-		}
-		within, command.Index = filepath.Join(w.files, below), filepath.Join(w.dir, "no-index")
-	}
-	command.Tree, command.From = within, within
+// others lists what is not ignored and was not checked out, as git does. A repository in the
+// workspace is taken for the folder that it is, without its .git; what is above it ignores
+// nothing in it. It is not git that lists: starting it would take longer than all else of a
+// step.
+func (w *Workspace) others(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
-	var listed string
-	for range listRounds { // until no more patterns turn up
-		var err error
-		if listed, err = w.list(ctx, command, below); err != nil {
-			return nil, err
-		}
-		if !w.findIgnores(listed, below) {
-			break
-		}
+	l := &lister{of: w}
+	err := l.list(ctx, w.root, ".", nil)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = task.Wrap(task.TooLarge, err, "the files of the workspace cannot be listed in time").WithHint("name what is no part of the work in .gitignore")
 	}
-	return w.namesOf(ctx, listed, below)
+	return l.names, err
 }
 
-// list has git list what the known patterns do not ignore.
-func (w *Workspace) list(ctx context.Context, command git.Command, below string) (string, error) {
-	patterns, err := w.patterns(below)
+// lister lists the workspace. What it holds is bounded, whatever code in the sandbox makes.
+type lister struct {
+	of       *Workspace
+	patterns int // bytes of all files with patterns
+	rules    int // in them
+	names    []string
+	length   int             // of the names
+	folders  map[string]bool // with files that were checked out; nil until it is asked
+}
+
+// patterns are the rules of a folder, and those of the folders above, over which they go.
+type patterns struct {
+	rules ignore.Rules
+	above *patterns
+}
+
+func (p *patterns) ignored(name string, isDir bool) bool {
+	for ; p != nil; p = p.above {
+		if ignored, said := p.rules.Say(name, isDir); said {
+			return ignored
+		}
+	}
+	return false
+}
+
+// list lists a folder, whose name is at. What cannot be read is passed over, for it may have
+// gone in the meantime.
+func (l *lister) list(ctx context.Context, in *workdir.Dir, at string, above *patterns) error {
+	if l.isRepository(in, at) {
+		l.of.remark("workspace.inner_repository", quote(at))
+		above = nil
+	}
+	known, err := l.read(in, at, above)
 	if err != nil {
-		return "", err
+		return err
 	}
-	file := filepath.Join(w.dir, "ignored")
-	if err := os.WriteFile(file, patterns, 0o600); err != nil { //nolint:forbidigo // git's own folder, which no sandbox has
-		return "", task.Wrap(task.DataDir, err, "the folder for the workspace cannot be used")
-	}
-	output := &capped{left: mostListed}
-	command.Output, command.Args = output, []string{"ls-files", "--others", "--exclude-from=" + file, "-z"}
-	if _, err := w.git.Run(ctx, command); err != nil {
-		if output.full {
-			return "", task.Errorf(task.TooLarge, "the workspace has too many files that are not ignored").WithHint("name what is no part of the work in .gitignore")
+	var stop error
+	_ = in.Each(func(entry fs.DirEntry) error {
+		name := path.Join(at, entry.Name())
+		switch {
+		case ctx.Err() != nil:
+			stop = ctx.Err()
+		case entry.Name() == ".git" || len(name) > workdir.Deepest:
+		case entry.IsDir():
+			stop = l.below(ctx, in, name, known)
+		case entry.Type() == 0 || entry.Type() == fs.ModeSymlink:
+			stop = l.add(name, known)
 		}
-		return "", failure(err, "cannot list the files of the workspace")
-	}
-	return output.String(), nil
+		return stop
+	})
+	return stop
 }
 
-// findIgnores notes files with patterns that are not known yet, and reports
-// whether there are any.
-func (w *Workspace) findIgnores(listed, below string) bool {
-	found := false
-	for name := range strings.SplitSeq(listed, "\x00") {
-		full := path.Join(below, name)
-		if path.Base(name) != ignoreFile || w.ignores[full] {
-			continue
-		}
-		w.ignores[full], found = true, true
+// below lists a folder in the folder that is listed.
+func (l *lister) below(ctx context.Context, in *workdir.Dir, name string, known *patterns) error {
+	if l.of.tracked[name].mode == submodule || known.ignored(name, true) {
+		return nil
 	}
-	return found
+	below, err := in.Sub(path.Base(name))
+	if err != nil {
+		return nil // it went, or may not be entered
+	}
+	defer func() { _ = below.Close() }() // it was only read
+	return l.list(ctx, below, name, known)
 }
 
-// namesOf are the files of a listing, with those of repositories inside.
-func (w *Workspace) namesOf(ctx context.Context, listed, below string) ([]string, error) {
-	var names []string
-	for name := range strings.SplitSeq(strings.TrimSuffix(listed, "\x00"), "\x00") {
-		if name == "" {
-			continue
-		}
-		full := path.Join(below, name)
-		if reserved(full) {
-			w.remark("workspace.reserved_name", quote(full))
-			continue
-		}
-		if !strings.HasSuffix(name, "/") {
-			names = append(names, full)
-			continue
-		}
-		within, err := w.others(ctx, full)
-		if err != nil {
-			return nil, err
-		}
-		w.remark("workspace.inner_repository", quote(full))
-		names = append(names, within...)
+// add adds a file, unless it is ignored or was checked out.
+func (l *lister) add(name string, known *patterns) error {
+	if _, tracked := l.of.tracked[name]; tracked || known.ignored(name, false) {
+		return nil
 	}
-	return names, nil
+	if reserved(name) {
+		l.of.remark("workspace.reserved_name", quote(name))
+		return nil
+	}
+	if l.length += len(name); l.length > mostListed {
+		return task.Errorf(task.TooLarge, "the workspace has too many files that are not ignored").WithHint("name what is no part of the work in .gitignore")
+	}
+	l.names = append(l.names, name)
+	return nil
 }
 
-// patterns are all patterns for what is below a folder, as one file of that folder
-// would have them.
-func (w *Workspace) patterns(below string) ([]byte, error) {
-	var all bytes.Buffer
-	for _, folder := range w.ignoring(below) {
-		name := path.Join(below, folder, ignoreFile)
-		if info, err := w.root.Lstat(name); err != nil || !info.Mode().IsRegular() {
-			continue // git does not follow links here either
-		}
-		text, err := w.root.ReadFile(name, longestPatterns)
-		if err != nil {
-			continue // it went, or is nonsense
-		}
-		for line := range strings.Lines(string(text)) {
-			all.WriteString(patternFor(folder, line))
-		}
-		if all.Len() > mostPatterns {
-			return nil, task.Errorf(task.TooLarge, "the .gitignore files of the workspace have more than %d MB", mostPatterns>>20)
-		}
+// read reads the patterns of a folder. A file that is none, that is too long or that went has
+// no patterns, as a link has none for git.
+func (l *lister) read(in *workdir.Dir, at string, above *patterns) (*patterns, error) {
+	if info, err := in.Lstat(ignoreFile); err != nil || !info.Mode().IsRegular() {
+		return above, nil //nolint:nilerr // there is none
 	}
-	return all.Bytes(), nil
+	text, err := in.ReadFile(ignoreFile, longestPatterns)
+	if err != nil {
+		return above, nil //nolint:nilerr // see above
+	}
+	own := ignore.Rules(nil).Add(at, string(text))
+	l.patterns, l.rules = l.patterns+len(text), l.rules+len(own)
+	if l.patterns > mostPatterns || l.rules > mostRules {
+		return nil, task.Errorf(task.TooLarge, "the .gitignore files of the workspace have more than %d MB or %d patterns", mostPatterns>>20, mostRules)
+	}
+	return &patterns{own, above}, nil
 }
 
-// ignoring are the folders at or below a folder that may have patterns, relative to
-// it: what is deeper comes later, and goes over what is above.
-func (w *Workspace) ignoring(below string) []string {
-	files := map[string]bool{path.Join(below, ignoreFile): true}
-	for name := range w.tracked {
-		if path.Base(name) == ignoreFile {
-			files[name] = true
+// isRepository reports whether a folder below the top is a repository of its own, of which
+// nothing was checked out.
+func (l *lister) isRepository(in *workdir.Dir, at string) bool {
+	info, err := in.Lstat(".git")
+	if err != nil || at == "." {
+		return false
+	}
+	if info.IsDir() {
+		if _, err := in.Lstat(".git/HEAD"); err != nil {
+			return false
 		}
 	}
-	maps.Copy(files, w.ignores)
-	var folders []string
-	for name := range files {
-		folder, is := path.Dir(name), true
-		if below != "" && folder != below {
-			folder, is = strings.CutPrefix(folder, below+"/")
-		} else if below != "" {
-			folder = "."
-		}
-		if is && !strings.Contains(folder, "\n") {
-			folders = append(folders, folder)
+	if l.folders == nil {
+		l.folders = map[string]bool{"": true}
+		for name := range l.of.tracked {
+			markFolders(l.folders, name)
 		}
 	}
-	slices.SortFunc(folders, func(a, b string) int { return cmp.Or(depth(a)-depth(b), strings.Compare(a, b)) })
-	return folders
-}
-
-func depth(folder string) int {
-	if folder == "." {
-		return 0
-	}
-	return 1 + strings.Count(folder, "/")
-}
-
-// special are the characters that mean something in a pattern.
-var special = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
-
-// patternFor is a line of a file of patterns in a folder, as it has to be written
-// in a file at the top to mean the same.
-func patternFor(folder, line string) string {
-	line = strings.TrimRight(strings.TrimPrefix(line, "\ufeff"), "\r\n")
-	if folder == "." || line == "" || strings.HasPrefix(line, "#") {
-		return line + "\n"
-	}
-	body, negated := strings.CutPrefix(line, "!")
-	anchored := strings.Contains(strings.TrimSuffix(strings.TrimRight(body, " "), "/"), "/")
-	if body = strings.TrimPrefix(body, "/"); strings.TrimSpace(body) == "" {
-		return ""
-	}
-	if !anchored {
-		body = "**/" + body
-	}
-	pattern := "/" + special.Replace(folder) + "/" + body + "\n"
-	if negated {
-		pattern = "!" + pattern
-	}
-	return pattern
-}
-
-// capped takes what fits, and no more.
-type capped struct {
-	bytes.Buffer
-	left int
-	full bool
-}
-
-func (c *capped) Write(p []byte) (int, error) {
-	if len(p) > c.left {
-		c.full = true
-		return 0, task.Errorf(task.TooLarge, "there is too much of it")
-	}
-	c.left -= len(p)
-	return c.Buffer.Write(p)
+	return !l.folders[at]
 }

@@ -32,8 +32,8 @@ const (
 	forkTrailer = "Toryo-Fork: "
 )
 
-// prepare fetches and checks out.
-func (w *Workspace) prepare(ctx context.Context) error {
+// prepare fetches and checks out. The refs of the repository are as git ls-remote lists them.
+func (w *Workspace) prepare(ctx context.Context, listed string) error {
 	if _, err := w.git.Run(ctx, git.Command{Args: []string{"init", "--quiet", "--bare", "--template=", w.dir}}); err != nil {
 		return failure(err, "cannot make git's directory")
 	}
@@ -43,7 +43,7 @@ func (w *Workspace) prepare(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(w.dir, "info", "attributes"), []byte(raw), 0o600); err != nil {
 		return task.Wrap(task.DataDir, err, "cannot make git's directory")
 	}
-	refs, err := w.remoteRefs(ctx)
+	refs, err := w.readRefs(listed)
 	if err != nil {
 		return err
 	}
@@ -83,16 +83,21 @@ func (w *Workspace) showBase(ctx context.Context, files string) error {
 	return nil
 }
 
-// remoteRefs lists what the repository has, and settles which branch is the base.
-func (w *Workspace) remoteRefs(ctx context.Context) (map[string]string, error) {
+// remoteRefs lists what the repository has.
+func (w *Workspace) remoteRefs(ctx context.Context) (string, error) {
 	output, err := w.git.Run(ctx, git.Command{Args: []string{"ls-remote", "--quiet", "--symref", "--end-of-options", w.remote.URL}, Remote: &w.remote})
-	if err != nil {
-		return nil, coded(err, "cannot reach the repository")
-	}
+	return output, coded(err, "cannot reach the repository")
+}
+
+// headTarget is before the branch that HEAD leads to, in a list of refs.
+const headTarget = "ref: "
+
+// readRefs reads the list of what the repository has, and settles which branch is the base.
+func (w *Workspace) readRefs(listed string) (map[string]string, error) {
 	refs := map[string]string{}
-	for line := range strings.Lines(output) {
+	for line := range strings.Lines(listed) {
 		hash, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		if target, is := strings.CutPrefix(hash, "ref: "); is {
+		if target, is := strings.CutPrefix(hash, headTarget); is {
 			if name == "HEAD" && w.options.Base == "" {
 				w.options.Base = strings.TrimPrefix(target, "refs/heads/")
 			}
@@ -151,8 +156,11 @@ func (w *Workspace) fetchAll(ctx context.Context, refs map[string]string) error 
 	if w.tip, err = w.text(ctx, "rev-parse", "--verify", refTip+"^{commit}"); err != nil {
 		return err
 	}
-	if w.start, err = w.text(ctx, "rev-parse", "--verify", refStart+"^{commit}"); err != nil {
-		return err
+	w.start = w.tip
+	if first != base { // else one fetch has given both refs the same
+		if w.start, err = w.text(ctx, "rev-parse", "--verify", refStart+"^{commit}"); err != nil {
+			return err
+		}
 	}
 	w.fork, err = w.findFork(ctx, w.start, w.tip)
 	w.base = w.fork

@@ -52,20 +52,24 @@ func (w *Workspace) tree(ctx context.Context, commit string) (listing, error) {
 	if files, known := w.trees[commit]; known {
 		return files, nil
 	}
-	output, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"ls-tree", "-r", "-z", "--full-tree", commit}})
+	output, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"ls-tree", "-r", "-t", "-z", "--full-tree", commit}})
 	if err != nil {
 		return nil, failure(err, "cannot read the files of a commit")
 	}
-	files := listing{}
+	files, folders := listing{}, map[string]string{}
 	for line := range strings.SplitSeq(strings.TrimSuffix(output, "\x00"), "\x00") {
 		about, name, found := strings.Cut(line, "\t")
 		fields := strings.Fields(about)
-		if found && len(fields) == 3 {
+		switch {
+		case !found || len(fields) != 3:
+		case fields[1] == "tree":
+			folders[name] = fields[2]
+		default:
 			files[name] = file{mode: fields[0], hash: fields[2]}
 			w.known[fields[2]] = true
 		}
 	}
-	w.trees[commit] = files
+	w.trees[commit], w.folders[commit] = files, folders
 	return files, nil
 }
 
@@ -87,7 +91,7 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 			return nil, err
 		}
 	}
-	others, err := w.others(ctx, "")
+	others, err := w.others(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +223,7 @@ func (w *Workspace) read(name string, was file) (now file, there bool, err error
 		return file{}, false, err
 	}
 	from := lookOf(info)
-	sum := w.hasher(info.Size())
+	sum := w.blob(info.Size())
 	n, err := io.Copy(sum, io.LimitReader(opened, info.Size()))
 	if err != nil {
 		return file{}, false, failure(err, "cannot read the file "+quote(name))
@@ -262,18 +266,23 @@ func modeOf(info fs.FileInfo) string {
 	return plainFile
 }
 
-// hasher begins the name that git gives to content of the size.
-func (w *Workspace) hasher(size int64) hash.Hash {
-	sum := sha1.New() //nolint:gosec // it is how git names objects
+// hasher makes the names that git gives to objects of the repository.
+func (w *Workspace) hasher() hash.Hash {
 	if len(w.start) == 64 {
-		sum = sha256.New()
+		return sha256.New()
 	}
+	return sha1.New() //nolint:gosec // it is how git names objects
+}
+
+// blob begins the name that git gives to content of the size.
+func (w *Workspace) blob(size int64) hash.Hash {
+	sum := w.hasher()
 	_, _ = fmt.Fprintf(sum, "blob %d\x00", size) // a hash takes everything
 	return sum
 }
 
 func (w *Workspace) hash(content []byte) string {
-	sum := w.hasher(int64(len(content)))
+	sum := w.blob(int64(len(content)))
 	_, _ = sum.Write(content)
 	return hex.EncodeToString(sum.Sum(nil))
 }

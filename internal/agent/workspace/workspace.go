@@ -73,19 +73,19 @@ type Workspace struct {
 	merged   string // the commit of the base that was merged into the work
 	before   string // what somebody else's branch had at first, with beforeOf of the base
 	beforeOf string
-	taken    taken              // what others have pushed since the run began
-	moved    bool               // the work was put on top of another commit since the last save
-	tracked  listing            // what was checked out
-	seen     map[string]sight   // what files had when they were last read
-	trees    map[string]listing // of commits
-	known    map[string]bool    // content that the history has
-	sizes    map[string]int64   // of large files of the history
-	kept     listing            // what the last save had
-	wip      string             // its commit
-	large    []string           // files over the limit at the last look
-	ignores  map[string]bool    // files with patterns to ignore that were found besides those checked out
-	left     string             // the branch, as it was at first or as we have made it
-	apart    map[string]string  // paths that are no part of the work, some of them only with this content
+	taken    taken                        // what others have pushed since the run began
+	moved    bool                         // the work was put on top of another commit since the last save
+	tracked  listing                      // what was checked out
+	seen     map[string]sight             // what files had when they were last read
+	trees    map[string]listing           // of commits
+	folders  map[string]map[string]string // of the same: the names of their trees, by path
+	known    map[string]bool              // content that the history has
+	sizes    map[string]int64             // of large files of the history
+	kept     listing                      // what the last save had
+	wip      string                       // its commit
+	large    []string                     // files over the limit at the last look
+	left     string                       // the branch, as it was at first or as we have made it
+	apart    map[string]string            // paths that are no part of the work, some of them only with this content
 	remarks  []string
 }
 
@@ -104,7 +104,11 @@ func Prepare(ctx context.Context, options Options) (*Workspace, error) {
 	}
 	w.remote = git.Remote{URL: options.URL, Username: "agent", Password: options.Token}
 	w.send = w.push
-	if err := w.prepare(ctx); err != nil {
+	listed, err := w.remoteRefs(ctx)
+	if err == nil {
+		err = w.prepare(ctx, listed)
+	}
+	if err != nil {
 		// What is there of it may be what fills the disk.
 		return nil, errors.Join(ofMachine(err), w.Remove())
 	}
@@ -140,7 +144,7 @@ func open(options Options) (*Workspace, error) {
 	w := &Workspace{
 		options: options, git: program, now: time.Now,
 		dir: filepath.Join(dir, "git"), files: filepath.Join(dir, "files"),
-		seen: map[string]sight{}, trees: map[string]listing{}, known: map[string]bool{}, sizes: map[string]int64{}, apart: map[string]string{}, ignores: map[string]bool{},
+		seen: map[string]sight{}, trees: map[string]listing{}, folders: map[string]map[string]string{}, known: map[string]bool{}, sizes: map[string]int64{}, apart: map[string]string{},
 	}
 	if err := workdir.Remove(dir); err != nil {
 		return nil, task.Wrap(task.DataDir, err, "the folder for the workspace cannot be used")

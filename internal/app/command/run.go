@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
 	"github.com/toryo-dev/toryo/internal/agent/local"
 	"github.com/toryo-dev/toryo/internal/app/cli"
+	"github.com/toryo-dev/toryo/internal/app/config"
 	"github.com/toryo-dev/toryo/internal/app/site"
 	"github.com/toryo-dev/toryo/internal/journal"
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -73,31 +75,36 @@ func (o runOptions) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, site.StopTelemetry(ctx, report)) }()
-	engines := site.EnginesOf(c, report.Log)
-	engines.AllowWeak = true // it is the user's own repository
-	engine, warning, err := engines.Choose(ctx, c.Sandbox.Kind)
-	if err != nil {
-		return err
-	}
-	if warning != "" {
-		fmt.Fprintln(o.Stderr, warning)
-	}
-	builtIn, err := site.NewBuiltIn(o.Program, c, engine, localOwner, new(llm.Outages), report.Log)
-	if err != nil {
-		return err
-	}
 	result, id, err := local.Run(ctx, agent.Run{
 		Work: work, Assignment: wire.Assignment{TaskID: string(work.Task), Generation: work.Generation},
 		Forge: local.Forge{Out: o.Stdout, Repository: o.repo}, Log: report.Log,
 		Spending: local.Spending{Ledger: llm.NewMemoryLedger(site.LimitsOf(c.Budget), o.Now), Task: work.Task},
 	}, local.Options{
-		Executor: builtIn.Development(), Shown: printed{o.Program},
+		Executor: func(ctx context.Context) (agent.Executor, error) { return o.executor(ctx, c, report.Log) }, Shown: printed{o.Program},
 		Contexts: c.ContextsPath(), Journal: contexts.Options{Redactor: c.Redactor(), Log: report.Log, Now: o.Now},
 	})
 	if id == "" { // there is no result
 		return err
 	}
 	return errors.Join(err, o.conclude(result, id))
+}
+
+// executor is what does the task.
+func (o runOptions) executor(ctx context.Context, c config.Config, log *slog.Logger) (agent.Executor, error) {
+	engines := site.EnginesOf(c, log)
+	engines.AllowWeak = true // it is the user's own repository
+	engine, warning, err := engines.Choose(ctx, c.Sandbox.Kind)
+	if err != nil {
+		return nil, err
+	}
+	if warning != "" {
+		fmt.Fprintln(o.Stderr, warning)
+	}
+	builtIn, err := site.NewBuiltIn(o.Program, c, engine, localOwner, new(llm.Outages), log)
+	if err != nil {
+		return nil, err
+	}
+	return builtIn.Development(), nil
 }
 
 // localOwner is who sandboxes of this command belong to.

@@ -79,7 +79,7 @@ func (w Worker) Work(ctx context.Context, job eval.Job) (eval.Worked, error) {
 		Forge: local.Forge{Out: io.Discard, Repository: job.Task.Repo}, Log: w.Log,
 		Spending: local.Spending{Ledger: llm.NewMemoryLedger(site.LimitsOf(c.Budget), w.Program.Now), Task: work.Task},
 	}, local.Options{
-		Executor: builtIn.Development(), Shown: seen, Contexts: journals, Dir: filepath.Dir(job.Repository.Dir),
+		Executor: func(context.Context) (agent.Executor, error) { return builtIn.Development(), nil }, Shown: seen, Contexts: journals, Dir: filepath.Dir(job.Repository.Dir),
 		Journal: contexts.Options{Redactor: c.Redactor(), Log: w.Log, Now: w.Program.Now},
 	})
 	worked := seen.worked()

@@ -99,12 +99,19 @@ func split(pattern string) []string {
 // Ignored says whether the rules exclude a path. They are asked for the path alone:
 // whatever is below a directory that they exclude is for the caller to leave out.
 func (r Rules) Ignored(name string, isDir bool) bool {
+	ignored, _ := r.Say(name, isDir)
+	return ignored
+}
+
+// Say is Ignored for rules that come in parts: it reports too whether these rules say anything
+// about the path.
+func (r Rules) Say(name string, isDir bool) (ignored, said bool) {
 	for i := len(r) - 1; i >= 0; i-- {
 		if r[i].matches(name, isDir) {
-			return !r[i].negated
+			return !r[i].negated, true
 		}
 	}
-	return false
+	return false, false
 }
 
 func (r *rule) matches(name string, isDir bool) bool {
