@@ -233,36 +233,6 @@ func (w *Workspace) fetch(ctx context.Context, specs ...string) error {
 	return coded(err, "cannot fetch from the repository")
 }
 
-// findFork returns the commit at which a branch left the base. It looks further and
-// further back; without a common past it is the base itself.
-func (w *Workspace) findFork(ctx context.Context, branch, base string) (string, error) {
-	if branch == base {
-		return base, nil
-	}
-	for _, depth := range []string{"", "--deepen=50", "--deepen=500", "--deepen=5000", "--unshallow"} {
-		if depth != "" {
-			if !w.isShallow() {
-				break // all of the history is here
-			}
-			if err := w.fetch(ctx, depth, "+"+base+":"+refTip, "+"+branch+":"+refStart); err != nil {
-				return "", err
-			}
-		}
-		output, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"merge-base", branch, base}})
-		if err == nil || ctx.Err() != nil {
-			return strings.TrimSpace(output), err
-		}
-	}
-	w.remark("workspace.nothing_shared")
-	return base, nil
-}
-
-// isShallow reports whether a part of the history is not here.
-func (w *Workspace) isShallow() bool {
-	_, err := os.Stat(filepath.Join(w.dir, "shallow"))
-	return err == nil
-}
-
 // checkOut writes the files of a commit into an empty folder.
 func (w *Workspace) checkOut(ctx context.Context, commit, index, to string) error {
 	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Index: index, Args: []string{"read-tree", commit}}); err != nil {
