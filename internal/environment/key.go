@@ -100,7 +100,7 @@ func addContent(hash io.Writer, project fs.FS, name string) error {
 func (t *Table) markers() fileNames {
 	names := fileNames{exact: map[string]bool{}}
 	for _, entry := range t.entries {
-		names.add(entry.Markers)
+		names = names.add(entry.Markers)
 	}
 	return names
 }

@@ -291,7 +291,7 @@ type fileNames struct {
 }
 
 // add adds names and patterns.
-func (n *fileNames) add(names []string) {
+func (n fileNames) add(names []string) fileNames {
 	for _, name := range names {
 		switch {
 		case !strings.ContainsAny(name, "*?["):
@@ -300,6 +300,7 @@ func (n *fileNames) add(names []string) {
 			n.patterns = append(n.patterns, name)
 		}
 	}
+	return n
 }
 
 // match reports whether one of them names the file.
@@ -311,7 +312,7 @@ func (n fileNames) match(file string) bool {
 func (t *Table) buildFiles() fileNames {
 	names := fileNames{exact: map[string]bool{}}
 	for _, entry := range t.entries {
-		names.add(entry.Build)
+		names = names.add(entry.Build)
 	}
 	return names
 }

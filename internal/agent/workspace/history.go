@@ -42,12 +42,18 @@ func (w *Workspace) findFork(ctx context.Context, branch, base string) (string, 
 			fork := strings.TrimSpace(output)
 			return fork, w.fetchFork(ctx, fork)
 		}
-		if _, err := os.Stat(filepath.Join(w.historyDir(), "shallow")); err != nil {
-			break // all of the history is here
+		if !w.historyEnds() {
+			break
 		}
 	}
 	w.remark("workspace.nothing_shared")
 	return base, nil
+}
+
+// historyEnds reports whether a part of the history is not here.
+func (w *Workspace) historyEnds() bool {
+	_, err := os.Stat(filepath.Join(w.historyDir(), "shallow"))
+	return err == nil
 }
 
 // openHistory makes the repository, if there is none yet.

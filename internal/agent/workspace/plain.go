@@ -81,9 +81,6 @@ func (w *Workspace) makePlain(ctx context.Context, made plain, files string) err
 // copyPacks copies what was fetched at first.
 func (w *Workspace) copyPacks(at string) error {
 	folder := filepath.Join(at, "objects", "pack")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
 	for _, pack := range w.packs {
 		if err := copyFile(pack, filepath.Join(folder, filepath.Base(pack))); err != nil {
 			return err
