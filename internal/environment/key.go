@@ -37,7 +37,7 @@ type Source struct {
 // snapshotKey names an environment by everything that it was made from: source, engine
 // and image, the projects with their commands of set-up and verification and those that fill
 // caches, and the contents of manifests and lock files. Two that are made from the same have the same key.
-func (t *Table) snapshotKey(source Source, engine, identity string, projects []*ProjectSetup, project fs.FS) (string, error) {
+func (t *Table) snapshotKey(source Source, engine, identity string, projects []*ProjectSetup, manifests string) (string, error) {
 	hash := sha256.New()
 	made := []any{source.Project, source.Change, engine, identity}
 	for _, p := range projects {
@@ -52,7 +52,15 @@ func (t *Table) snapshotKey(source Source, engine, identity string, projects []*
 		return "", err
 	}
 	hash.Write(head)
-	err = fs.WalkDir(project, ".", func(name string, entry fs.DirEntry, err error) error { //nolint:forbidigo // over files of package workdir
+	hash.Write([]byte(manifests))
+	return "env-" + hex.EncodeToString(hash.Sum(nil))[:40], nil
+}
+
+// manifestsOf are the names, lengths and hashes of all manifests and lock files of a project.
+func (t *Table) manifestsOf(project fs.FS) (string, error) {
+	var found strings.Builder
+	markers := t.markers()
+	err := fs.WalkDir(project, ".", func(name string, entry fs.DirEntry, err error) error { //nolint:forbidigo // over files of package workdir
 		if err != nil {
 			return err
 		}
@@ -62,15 +70,15 @@ func (t *Table) snapshotKey(source Source, engine, identity string, projects []*
 			}
 			return nil
 		}
-		if !entry.Type().IsRegular() || !t.isMarker(name) {
+		if !entry.Type().IsRegular() || !markers.has(name) {
 			return nil
 		}
-		return addContent(hash, project, name)
+		return addContent(&found, project, name)
 	})
 	if err != nil {
 		return "", fmt.Errorf("read the manifests: %w", err)
 	}
-	return "env-" + hex.EncodeToString(hash.Sum(nil))[:40], nil
+	return found.String(), nil
 }
 
 // addContent adds the name and the content of a file, however long.
@@ -92,13 +100,17 @@ func addContent(hash io.Writer, project fs.FS, name string) error {
 	return err
 }
 
-// isMarker reports whether the file, in whatever folder, is a marker.
-func (t *Table) isMarker(file string) bool {
+// markers are the names of marker files, alone or with the folder that they are in.
+func (t *Table) markers() fileNames {
+	names := fileNames{exact: map[string]bool{}}
+	for _, entry := range t.entries {
+		names = names.add(entry.Markers)
+	}
+	return names
+}
+
+// has reports whether the file, in whatever folder, is one of them.
+func (n fileNames) has(file string) bool {
 	name := path.Base(file)
-	inFolder := path.Join(path.Base(path.Dir(file)), name)
-	return slices.ContainsFunc(t.entries, func(entry Environment) bool {
-		return slices.ContainsFunc(entry.Markers, func(marker string) bool {
-			return matchesName(marker, name) || matchesName(marker, inFolder)
-		})
-	})
+	return n.match(name) || n.match(path.Join(path.Base(path.Dir(file)), name))
 }

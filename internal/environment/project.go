@@ -284,29 +284,38 @@ func (e Environment) managerOf(found Candidate) Manager {
 	return manager
 }
 
-// buildNames are the names of files that build an environment.
-type buildNames struct {
+// fileNames are names of files: most of them are compared at once, whatever their number.
+type fileNames struct {
 	exact    map[string]bool
 	patterns []string
 }
 
-func (t *Table) buildFiles() buildNames {
-	names := buildNames{exact: map[string]bool{}}
-	for _, entry := range t.entries {
-		for _, name := range entry.Build {
-			if strings.ContainsAny(name, "*?[") {
-				names.patterns = append(names.patterns, name)
-				continue
-			}
-			names.exact[name] = true
+// add adds names and patterns.
+func (n fileNames) add(names []string) fileNames {
+	for _, name := range names {
+		switch {
+		case !strings.ContainsAny(name, "*?["):
+			n.exact[name] = true
+		case !slices.Contains(n.patterns, name):
+			n.patterns = append(n.patterns, name)
 		}
+	}
+	return n
+}
+
+// match reports whether one of them names the file.
+func (n fileNames) match(file string) bool {
+	return n.exact[file] || slices.ContainsFunc(n.patterns, func(pattern string) bool { return matchesName(pattern, file) })
+}
+
+// buildFiles are the names of files that build an environment.
+func (t *Table) buildFiles() fileNames {
+	names := fileNames{exact: map[string]bool{}}
+	for _, entry := range t.entries {
+		names = names.add(entry.Build)
 	}
 	return names
 }
 
-// in reports whether the folder has a file that builds something.
-func (b buildNames) in(at folder) bool {
-	return slices.ContainsFunc(at.files, func(file string) bool {
-		return b.exact[file] || slices.ContainsFunc(b.patterns, func(pattern string) bool { return matchesName(pattern, file) })
-	})
-}
+// in reports whether the folder has a file with one of the names.
+func (n fileNames) in(at folder) bool { return slices.ContainsFunc(at.files, n.match) }

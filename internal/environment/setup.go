@@ -158,12 +158,15 @@ type setupRun struct {
 	folders  folders
 	identity string
 	before   workdir.Listing
-	box      sandbox.Sandbox
-	result   Result
-	began    time.Time
-	cold     bool   // snapshots are not looked at any more
-	kept     string // as what and where the snapshot is kept
-	keepAs   string // the key under which one is kept
+	// manifests are the contents of manifests and lock files, as they are in keys, once they
+	// were read.
+	manifests *string
+	box       sandbox.Sandbox
+	result    Result
+	began     time.Time
+	cold      bool   // snapshots are not looked at any more
+	kept      string // as what and where the snapshot is kept
+	keepAs    string // the key under which one is kept
 }
 
 func (r *setupRun) reportStep(step Step) {
@@ -261,6 +264,7 @@ func (r *setupRun) start(ctx context.Context) error {
 	}
 	maps.Copy(env, spec.Env)
 	spec.Env = env
+	r.manifests = nil // what ran before may have changed them
 	r.nameSnapshot(ctx, spec.Image)
 	for _, warm := range r.warm(ctx, spec.Image) {
 		spec.Snapshot = warm.Key
@@ -340,12 +344,19 @@ func (r *setupRun) key(ctx context.Context, image string, source Source) (string
 		return "", err
 	}
 	r.identity = identity
-	files, err := workdir.Open(r.request.Spec.Workspace)
-	if err != nil {
-		return "", err
+	if r.manifests == nil {
+		files, err := workdir.Open(r.request.Spec.Workspace)
+		if err != nil {
+			return "", err
+		}
+		defer func() { _ = files.Close() }()
+		manifests, err := r.Table.manifestsOf(onlyListed{files.FS(), r.before})
+		if err != nil {
+			return "", err
+		}
+		r.manifests = &manifests
 	}
-	defer func() { _ = files.Close() }()
-	return r.Table.snapshotKey(source, r.Engine.Name(), identity, r.projects, onlyListed{files.FS(), r.before})
+	return r.Table.snapshotKey(source, r.Engine.Name(), identity, r.projects, *r.manifests)
 }
 
 // fatal makes a fatal failure of an error of the engine or of the clone.

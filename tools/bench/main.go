@@ -31,7 +31,7 @@ var measures = []struct {
 	measure func(ctx context.Context, folder string) ([]row, error)
 }{
 	{"program", measureProgram}, {"memory", measureMemory}, {"waiting", measureWaiting}, {"idle", measureIdle}, {"load", measureLoad}, {"claims", measureClaims}, {"hand-out", measureHandOut},
-	{"river", measureRiver}, {"reading", measureReading}, {"sandboxes", measureSandboxes}, {"runs", measureRuns}, {"turns", measureTurns}, {"journal", measureJournal},
+	{"river", measureRiver}, {"reading", measureReading}, {"sandboxes", measureSandboxes}, {"runs", measureRuns}, {"large", measureLarge}, {"turns", measureTurns}, {"journal", measureJournal},
 	{"reviews", measureReviews}, {"signals", measureSignals}, {"demo", measureDemo}, {"caches", measureCaches},
 	{"first-day", measureFirstDay},
 }

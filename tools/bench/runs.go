@@ -312,14 +312,7 @@ func toryoRun(programs string) func(ctx context.Context, folder, url string) (*e
 				return nil, fmt.Errorf("%w: %s", err, output)
 			}
 		}
-		config := filepath.Join(folder, "toryo.yaml")
-		text := fmt.Sprintf("data_dir: %s\nllm:\n  provider: anthropic\n  model: bench\n  base_url: %s\n", filepath.Join(folder, "data"), url)
-		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-			return nil, err
-		}
-		command := exec.CommandContext(ctx, filepath.Join(programs, "toryo"), "run", "--config", config, "--repo", repository, "--issue", "Step through it")
-		command.Env = append(os.Environ(), "TORYO_LLM_API_KEY=bench")
-		return command, nil
+		return toryoRunIn(programs, repository)(ctx, folder, url)
 	}
 }
 

@@ -7,7 +7,9 @@
 // is only ever told of that one: what a sandbox writes below the files, be it
 // .git, hooks, configuration, attributes or further repositories, is data. The
 // files hold a plain repository too, so that programs inside find one. It is made
-// once, before anything runs inside, and nothing on the host reads it again.
+// once, before anything runs inside, and nothing on the host reads it again. It is
+// complete, because nothing inside can fetch, and it is a copy, because programs
+// inside may write to it.
 //
 // # Reading what a sandbox has written
 //
@@ -20,8 +22,8 @@
 //
 // Work in progress is one commit on top of what the run began with, at
 // refs/toryo/wip in the task's namespace, made anew each time. The branch is made
-// likewise at the end. Clones are shallow, and are deepened only to find where a
-// branch left its base.
+// likewise at the end. Clones are shallow. Where a branch left its base is found in
+// a repository of its own, which has commits without their files.
 //
 // Submodules and LFS pointers are left as they are. What had to be left out, or
 // left alone, is said by [Workspace.Remarks].

@@ -81,10 +81,11 @@ func (e *export) fill(ctx context.Context, commit string) error {
 	if err := os.Mkdir(e.Dir(), 0o700); err != nil {
 		return task.Wrap(task.DataDir, err, "cannot make a folder for the files of a commit")
 	}
-	if err := e.of.checkOut(ctx, commit, filepath.Join(e.dir, "index"), e.Dir()); err != nil {
+	index := filepath.Join(e.dir, "index")
+	if err := e.of.checkOut(ctx, commit, index, e.Dir()); err != nil {
 		return err
 	}
-	if err := e.of.makePlain(ctx, commit, e.Dir()); err != nil {
+	if err := e.of.makePlain(ctx, plain{commit: commit, index: index}, e.Dir()); err != nil {
 		return err
 	}
 	var err error
@@ -128,9 +129,10 @@ func (e *export) Restore(ctx context.Context) ([]string, error) {
 	e.of.mu.Lock()
 	defer e.of.mu.Unlock()
 	have := maps.Clone(e.files)
-	folders := map[string]bool{".": true}
+	near := newNearby(e.root)
+	defer near.close()
 	for _, name := range slices.Sorted(maps.Keys(e.files)) {
-		same, err := e.same(name, folders)
+		same, err := e.same(near, name)
 		if err != nil {
 			return nil, err
 		}
@@ -154,12 +156,12 @@ func changedFrom(want, have listing) []string {
 }
 
 // same reports whether a file is as the commit has it.
-func (e *export) same(name string, folders map[string]bool) (bool, error) {
+func (e *export) same(near *nearby, name string) (bool, error) {
 	want := e.files[name]
-	if !isFolder(e.root, path.Dir(name), folders) {
+	if !near.isFolder(path.Dir(name)) {
 		return false, nil
 	}
-	info, err := e.root.Lstat(name)
+	info, err := near.lstat(name)
 	if err != nil {
 		return false, gone(err)
 	}

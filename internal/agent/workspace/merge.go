@@ -99,12 +99,6 @@ func (w *Workspace) TakeBranch(ctx context.Context) ([]string, error) {
 	return merge.conflicts, nil
 }
 
-// contains reports whether a commit has another one in its history, as far as that is here.
-func (w *Workspace) contains(ctx context.Context, commit, other string) bool {
-	_, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"merge-base", "--is-ancestor", other, commit}})
-	return err == nil
-}
-
 // merging is a merge of a commit of others with the files of the workspace.
 type merging struct {
 	tree      string   // what it makes

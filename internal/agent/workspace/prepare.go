@@ -9,7 +9,6 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/task"
-	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // raw makes git check files out as they are in the history.
@@ -43,6 +42,10 @@ func (w *Workspace) prepare(ctx context.Context, listed string) error {
 	if err := os.WriteFile(filepath.Join(w.dir, "info", "attributes"), []byte(raw), 0o600); err != nil {
 		return task.Wrap(task.DataDir, err, "cannot make git's directory")
 	}
+	// What is fetched stays one pack, however small, which can be copied.
+	if err := addTo(filepath.Join(w.dir, "config"), "[fetch]\n\tunpackLimit = 1\n"); err != nil {
+		return task.Wrap(task.DataDir, err, "cannot make git's directory")
+	}
 	refs, err := w.readRefs(listed)
 	if err != nil {
 		return err
@@ -54,7 +57,11 @@ func (w *Workspace) prepare(ctx context.Context, listed string) error {
 	if w.wip != "" {
 		begin = w.wip
 	}
-	if err := w.checkOut(ctx, begin, "", w.files); err != nil {
+	if err := w.notePacks(); err != nil {
+		return err
+	}
+	index := filepath.Join(w.dir, "index")
+	if err := w.checkOut(ctx, begin, index, w.files); err != nil {
 		return err
 	}
 	if w.tracked, err = w.tree(ctx, begin); err != nil {
@@ -64,23 +71,13 @@ func (w *Workspace) prepare(ctx context.Context, listed string) error {
 	if w.wip != "" {
 		w.kept = w.tracked
 	}
-	if err := w.makePlain(ctx, w.start, w.files); err != nil {
+	if w.wip != "" {
+		index = "" // it is that of the work, which is on top of the start
+	}
+	if err := w.makePlain(ctx, plain{commit: w.start, base: w.tip, index: index}, w.files); err != nil {
 		return err
 	}
-	return w.showBase(ctx, w.files)
-}
-
-// showBase lets programs in the sandbox find what the base has, as origin/main for example:
-// whoever resolves a conflict has to see both sides.
-func (w *Workspace) showBase(ctx context.Context, files string) error {
-	own := git.Remote{URL: w.dir}
-	_, err := w.git.Run(ctx, git.Command{Dir: filepath.Join(files, ".git"), Remote: &own, Args: []string{
-		"fetch", "--quiet", "--no-tags", "--depth=1", "--no-write-fetch-head", "--end-of-options", own.URL, "+" + w.tip + ":refs/remotes/origin/" + w.options.Base,
-	}})
-	if err != nil {
-		return failure(err, "cannot make the repository for the sandbox")
-	}
-	return nil
+	return w.lookAtAll()
 }
 
 // remoteRefs lists what the repository has.
@@ -244,42 +241,12 @@ func (w *Workspace) fetch(ctx context.Context, specs ...string) error {
 	return coded(err, "cannot fetch from the repository")
 }
 
-// findFork returns the commit at which a branch left the base. It looks further and
-// further back; without a common past it is the base itself.
-func (w *Workspace) findFork(ctx context.Context, branch, base string) (string, error) {
-	if branch == base {
-		return base, nil
-	}
-	for _, depth := range []string{"", "--deepen=50", "--deepen=500", "--deepen=5000", "--unshallow"} {
-		if depth != "" {
-			if !w.isShallow() {
-				break // all of the history is here
-			}
-			if err := w.fetch(ctx, depth, "+"+base+":"+refTip, "+"+branch+":"+refStart); err != nil {
-				return "", err
-			}
-		}
-		output, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"merge-base", branch, base}})
-		if err == nil || ctx.Err() != nil {
-			return strings.TrimSpace(output), err
-		}
-	}
-	w.remark("workspace.nothing_shared")
-	return base, nil
-}
-
-// isShallow reports whether a part of the history is not here.
-func (w *Workspace) isShallow() bool {
-	_, err := os.Stat(filepath.Join(w.dir, "shallow"))
-	return err == nil
-}
-
 // checkOut writes the files of a commit into an empty folder.
 func (w *Workspace) checkOut(ctx context.Context, commit, index, to string) error {
 	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Index: index, Args: []string{"read-tree", commit}}); err != nil {
 		return ofMachine(task.Wrap(task.Invalid, err, "git does not take the file names of the repository"))
 	}
-	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Index: index, Tree: to, From: to, Args: []string{"checkout-index", "--all", "--force", "--quiet"}}); err != nil {
+	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Index: index, Tree: to, From: to, Args: []string{"checkout-index", "--all", "--force", "--quiet", "--index"}}); err != nil {
 		return failure(err, "cannot check the files out")
 	}
 	return nil
@@ -301,48 +268,4 @@ func (w *Workspace) remarkOn(files listing) {
 	if len(modules) > 0 {
 		w.remark("workspace.modules_left", some(modules))
 	}
-}
-
-// makePlain makes the repository that programs in the sandbox find. It has one commit,
-// such as the one that the work is on top of, and shares nothing with ours.
-func (w *Workspace) makePlain(ctx context.Context, commit, files string) error {
-	plain := filepath.Join(files, ".git")
-	own := git.Remote{URL: w.dir}
-	for _, command := range []git.Command{
-		{Args: []string{"init", "--quiet", "--template=", "--initial-branch=" + w.options.Branch, files}},
-		{Dir: plain, Remote: &own, Args: []string{"fetch", "--quiet", "--no-tags", "--depth=1", "--no-write-fetch-head", own.URL, "+" + commit + ":refs/heads/" + w.options.Branch, "--update-head-ok"}},
-		{Dir: plain, Args: []string{"read-tree", commit}},
-		{Dir: plain, Args: []string{"config", "user.name", w.options.Author.Name}},
-		{Dir: plain, Args: []string{"config", "user.email", w.options.Author.Email}},
-	} {
-		if _, err := w.git.Run(ctx, command); err != nil {
-			return failure(err, "cannot make the repository for the sandbox")
-		}
-	}
-	return nil
-}
-
-// replacePlain gives programs in the sandbox a repository with another commit. They may have
-// written anything into the one that is there, and may be running: git never looks into that,
-// and the new one is made elsewhere.
-func (w *Workspace) replacePlain(ctx context.Context, commit string) error {
-	made, err := os.MkdirTemp(w.options.Dir, "plain-")
-	if err != nil {
-		return task.Wrap(task.DataDir, err, "cannot make the repository for the sandbox")
-	}
-	defer func() { _ = workdir.Remove(made) }() // it is empty, or goes with the workspace
-	if err := w.makePlain(ctx, commit, made); err != nil {
-		return err
-	}
-	if err := w.showBase(ctx, made); err != nil {
-		return err
-	}
-	if err := w.root.RemoveAll(".git"); err != nil {
-		return failure(err, "cannot replace the repository for the sandbox")
-	}
-	// A name that is taken again by then is refused, and a link is not followed.
-	if err := os.Rename(filepath.Join(made, ".git"), filepath.Join(w.files, ".git")); err != nil {
-		return failure(err, "cannot replace the repository for the sandbox")
-	}
-	return nil
 }

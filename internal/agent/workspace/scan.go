@@ -10,6 +10,7 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -20,7 +21,6 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/task"
-	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
 // The modes of files in the history.
@@ -81,13 +81,15 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	folders := map[string]bool{".": true}
-	for name, was := range w.tracked {
+	near := newNearby(w.root)
+	defer near.close()
+	for _, name := range slices.Sorted(maps.Keys(w.tracked)) { // folder by folder
+		was := w.tracked[name]
 		_, ofBase := base[name]
-		if !ofBase && w.isApart(name) || was.mode != submodule && !isFolder(w.root, path.Dir(name), folders) {
+		if !ofBase && w.isApart(name) || was.mode != submodule && !near.isFolder(path.Dir(name)) {
 			continue
 		}
-		if err := w.include(ctx, files, name, was, ofBase); err != nil {
+		if err := w.include(ctx, near, files, name, was, ofBase); err != nil {
 			return nil, err
 		}
 	}
@@ -100,7 +102,7 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 			continue
 		}
 		_, ofBase := base[name]
-		if err := w.include(ctx, files, name, file{}, ofBase); err != nil {
+		if err := w.include(ctx, near, files, name, file{}, ofBase); err != nil {
 			return nil, err
 		}
 	}
@@ -109,32 +111,18 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 }
 
 // include adds a file to a listing, unless set-up made it and nothing has changed it since.
-func (w *Workspace) include(ctx context.Context, files listing, name string, was file, ofBase bool) error {
-	now, there, err := w.see(ctx, name, was)
+func (w *Workspace) include(ctx context.Context, near *nearby, files listing, name string, was file, ofBase bool) error {
+	now, there, err := w.see(ctx, near, name, was)
 	if there && (ofBase || w.apart[name] == "" || w.apart[name] != now.hash) {
 		files[name] = now
 	}
 	return err
 }
 
-// isFolder reports whether the path is a folder that is reached without a link.
-func isFolder(in *workdir.Dir, name string, known map[string]bool) bool {
-	if is, seen := known[name]; seen {
-		return is
-	}
-	is := isFolder(in, path.Dir(name), known)
-	if is {
-		info, err := in.Lstat(name)
-		is = err == nil && info.IsDir()
-	}
-	known[name] = is
-	return is
-}
-
 // see looks at one file, and reads it if it may have changed. What is over the
 // limit and was changed is noted, and is as it was.
-func (w *Workspace) see(ctx context.Context, name string, was file) (now file, there bool, err error) {
-	info, err := w.root.Lstat(name)
+func (w *Workspace) see(ctx context.Context, near *nearby, name string, was file) (now file, there bool, err error) {
+	info, err := near.lstat(name)
 	if err != nil && was.mode == submodule {
 		return was, true, gone(err)
 	}

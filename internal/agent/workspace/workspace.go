@@ -81,6 +81,9 @@ type Workspace struct {
 	folders  map[string]map[string]string // of the same: the names of their trees, by path
 	known    map[string]bool              // content that the history has
 	sizes    map[string]int64             // of large files of the history
+	packs    []string                     // what was fetched at first, with no work of this run in it
+	commits  []string                     // whose files the packs have
+	shallow  []byte                       // the commits of the packs whose parents are not in them
 	kept     listing                      // what the last save had
 	wip      string                       // its commit
 	large    []string                     // files over the limit at the last look
