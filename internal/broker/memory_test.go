@@ -234,21 +234,64 @@ func TestRightsThatCannotBeRead(t *testing.T) {
 func TestNothingIsWatchedOutside(t *testing.T) {
 	t.Parallel()
 	outside := task.Repository{}
-	o, _ := newMemory(t, func(options *intake.Options) {
-		within := options.Scope
-		options.Scope = func(of task.Forge, repository string) bool {
+	var options intake.Options
+	o, memory := newMemory(t, func(made *intake.Options) {
+		within := made.Scope
+		made.Scope = func(of task.Forge, repository string) bool {
 			return repository != outside.Name && within(of, repository)
 		}
+		options = *made
 	})
 	pull := o.pull("feature", "")
 	o.sync()
 	if left, err := o.store.WatchedPulls(t.Context(), pull.Repo()); err != nil || len(left) != 1 {
 		t.Fatalf("%v is watched, %v", left, err)
 	}
+	// For a moment it looks as if the repository were gone.
 	outside = pull.Repo()
+	o.sync()
+	if left, err := o.store.WatchedPulls(t.Context(), pull.Repo()); err != nil || len(left) != 1 {
+		t.Errorf("%v is watched before the next start, %v", left, err)
+	}
+	options.Memory = memory
+	o.intake = intake.New(options)
 	o.sync()
 	if left, err := o.store.WatchedPulls(t.Context(), pull.Repo()); err != nil || len(left) != 0 {
 		t.Errorf("%v is still watched, %v", left, err)
+	}
+}
+
+// The day after which nothing is learned begins with the first failure after the end: one that was opened
+// again is given as much time as any other.
+func TestAPullThatIsOpenedAgainHasItsDay(t *testing.T) {
+	t.Parallel()
+	o, _ := newMemory(t)
+	pull := o.pull("feature", "")
+	o.sync()
+	o.forge.AddThread(pull, "ann", "gate/gate.go", 3, "Wrap errors with the name of the gate.")
+	failing := func(call dummy.Call) dummy.Fault {
+		if call.Method == "ReviewThreads" {
+			return dummy.Forbid
+		}
+		return dummy.None
+	}
+	fails := func() {
+		o.forge.SetFaults(failing)
+		o.endPull(pull, forge.Merged)
+		o.later(time.Hour)
+		o.sync()
+		o.forge.SetFaults(nil)
+	}
+	fails()
+	o.endPull(pull, forge.Open)
+	o.later(time.Hour)
+	o.sync()
+	o.later(30 * time.Hour)
+	fails()
+	o.later(time.Hour)
+	o.sync()
+	if got := o.noteTexts(); len(got) != 1 {
+		t.Errorf("it has learned %q\n%s", got, o.log.String())
 	}
 }
 

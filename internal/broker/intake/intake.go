@@ -119,7 +119,7 @@ func New(options Options) *Intake {
 		options.OutboxChanged = func() {}
 	}
 	return &Intake{
-		options: options, queue: items.NewQueue(), bases: items.NewQueue(), due: map[task.Key]time.Time{}, unclear: map[task.Key]string{}, tried: map[task.Key]tried{}, looked: map[task.Key]looked{}, lessons: lessons{map[task.Repository]time.Time{}, map[task.Key]time.Time{}},
+		options: options, queue: items.NewQueue(), bases: items.NewQueue(), due: map[task.Key]time.Time{}, unclear: map[task.Key]string{}, tried: map[task.Key]tried{}, looked: map[task.Key]looked{}, lessons: lessons{map[task.Repository]time.Time{}, map[task.Key]time.Time{}, map[task.Forge]bool{}},
 		soon: make(chan struct{}, 1), checkStates: map[task.Key]checkState{}, noChecks: map[task.Repository]bool{}, checked: make(chan checkedCommit, maxChecked),
 	}
 }

@@ -3,6 +3,7 @@ package intake
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -44,6 +45,7 @@ const (
 type lessons struct {
 	listed  map[task.Repository]time.Time // when the forge was asked which are open
 	failing map[task.Key]time.Time        // since when learning has failed
+	begun   map[task.Forge]bool           // where watches outside of what is worked on were ended
 }
 
 // watch remembers an open pull request of ours.
@@ -66,9 +68,14 @@ func (i *Intake) isWatched(ctx context.Context, pull task.Key) (bool, error) {
 }
 
 // forgetOutside ends the watch of pull requests in repositories that are not worked on any more:
-// nobody looks at them.
-func (i *Intake) forgetOutside(ctx context.Context, of task.Forge, ours []forge.Repository) {
-	if i.options.Memory == nil {
+// nobody looks at them. That is done once after a start: a forge that leaves a repository out of its list
+// for a moment later on does not end what is watched there. No repository at all is rather a lack of rights.
+func (i *Intake) forgetOutside(ctx context.Context, of task.Forge, ours []forge.Repository, listed int) {
+	i.mu.Lock()
+	begun := i.lessons.begun[of]
+	i.lessons.begun[of] = begun || listed > 0
+	i.mu.Unlock()
+	if i.options.Memory == nil || begun || listed == 0 {
 		return
 	}
 	var names []string
@@ -118,12 +125,15 @@ func (i *Intake) endedPulls(ctx context.Context, from forge.Forge, in task.Repos
 	if err != nil {
 		return nil, err
 	}
+	ended := slices.DeleteFunc(watched, func(pull task.Key) bool {
+		return slices.ContainsFunc(open, func(item forge.Item) bool { return item.Key == pull })
+	})
 	i.mu.Lock()
 	i.lessons.listed[in] = now
+	// One that is open again, or not watched any more, has not failed since then.
+	maps.DeleteFunc(i.lessons.failing, func(pull task.Key, _ time.Time) bool { return pull.Repo() == in && !slices.Contains(ended, pull) })
 	i.mu.Unlock()
-	return slices.DeleteFunc(watched, func(pull task.Key) bool {
-		return slices.ContainsFunc(open, func(item forge.Item) bool { return item.Key == pull })
-	}), nil
+	return ended, nil
 }
 
 // learnFrom keeps what reviewers asked for on a pull request of ours that has ended.

@@ -40,9 +40,7 @@ func (i *Intake) Sync(ctx context.Context, forges []task.Forge, since time.Time)
 		listed[name] = repositories
 		ours := slices.DeleteFunc(slices.Clone(repositories), func(r forge.Repository) bool { return !i.options.Scope(name, r.Name) })
 		failed = errors.Join(failed, i.trust(ctx, name, ours))
-		if since.IsZero() && len(repositories) > 0 { // none at all is rather a lack of rights
-			i.forgetOutside(ctx, name, ours)
-		}
+		i.forgetOutside(ctx, name, ours, len(repositories))
 		errs := make([]error, len(ours))
 		var group errgroup.Group
 		group.SetLimit(lookers)
