@@ -55,7 +55,8 @@ type Lesson struct {
 	Pull task.Key
 	// Present are the hashes of all comments that ask for something, whoever wrote them. Other comments
 	// of this pull request count no more: a note that is left without any is removed unless a person has
-	// edited it, and a comment that is there again is learned again.
+	// edited it, and a comment that is there again is learned again. One that is present and not learned
+	// keeps a note only while the comment whose words the note has is there.
 	Present []string
 	Learned []Learned
 	// Most is how many notes a repository keeps. Those go first that were made or last given to a task

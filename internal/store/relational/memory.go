@@ -265,20 +265,26 @@ func scanNoteAnd(r row, more ...any) (n store.Note, err error) {
 }
 
 // forgetGone takes the comments of a pull request that are not there any more from their notes, and
-// removes the notes that have none left. Hashes of notes that a person has forgotten or edited stay.
+// removes the notes that have none left. So does a comment that is there and gives no words, because its
+// author may not write any more, to a note whose words have lost theirs: else these would stay. Hashes of
+// notes that a person has forgotten or edited stay.
 func (l *learning) forgetGone(ctx context.Context, lesson store.Lesson) error {
-	type kept struct{ source, note string }
+	type kept struct {
+		source, note string
+		orphaned     bool // the comment whose words the note has is gone
+	}
 	known, err := list(ctx, l.session, func(r row) (one kept, err error) {
-		err = r.Scan(&one.source, &one.note)
+		err = r.Scan(&one.source, &one.note, &one.orphaned)
 		return one, err
-	}, `SELECT memory_sources.source, memory_notes.id FROM memory_sources JOIN memory_notes ON memory_notes.id = memory_sources.note
+	}, `SELECT memory_sources.source, memory_notes.id, memory_notes.source = '' AND memory_notes.url <> '' FROM memory_sources JOIN memory_notes ON memory_notes.id = memory_sources.note
 		WHERE memory_sources.forge = ? AND memory_sources.repository = ? AND memory_sources.pull = ? AND memory_notes.edited_by = ''`,
 		lesson.Pull.Forge, lesson.Pull.Repository, lesson.Pull.Number)
 	if err != nil {
 		return err
 	}
 	for _, one := range known {
-		if slices.Contains(lesson.Present, one.source) {
+		givesWords := slices.ContainsFunc(lesson.Learned, func(learned store.Learned) bool { return learned.Source == one.source })
+		if slices.Contains(lesson.Present, one.source) && (givesWords || !one.orphaned) {
 			continue
 		}
 		if _, err := l.exec(ctx, `DELETE FROM memory_sources WHERE source = ?`, one.source); err != nil {

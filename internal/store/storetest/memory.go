@@ -19,6 +19,7 @@ var memoryChecks = []check{
 	{"a repository keeps so many notes, those that were used last and those of people", mostNotes},
 	{"a repository whose notes were all used keeps a new one", newNoteStays},
 	{"a note stays while one of its comments is there", oneOfTwoComments},
+	{"words of a comment that is gone stay in no note", wordsOfNobody},
 	{"a note gets the words of another pull request's comment when its own is gone", wordsOfAnother},
 	{"a pull request that was closed, opened again and merged ended well for all its comments", mergedLater},
 	{"a comment that comes to say something else leaves its note", commentLeaves},
@@ -225,6 +226,19 @@ func wordsOfAnother(t *testing.T, s store.Store) {
 	equal(t, len(got[[]task.Key](t)(s.WatchedPulls(t.Context(), learnedPull.Repo()))), 0)
 	must(t, s.Learn(t.Context(), on(5, learned("b", "Paint the fence.")))) // it asks for something else now
 	equal(t, got[[]task.Key](t)(s.WatchedPulls(t.Context(), learnedPull.Repo()))[0].Number, 6)
+}
+
+func wordsOfNobody(t *testing.T, s store.Store) {
+	must(t, s.Learn(t.Context(), lesson([]string{"a"}, learned("a", "Close the gate."))))
+	first := notes(t, s)[0]
+	other := on(5, sameAs(first.ID, "b", "bob"))
+	must(t, s.Learn(t.Context(), other))
+	other.Learned = nil // bob may not write any more
+	must(t, s.Learn(t.Context(), other))
+	equal(t, len(notes(t, s)), 1) // what ann asked for is still there
+	must(t, s.Learn(t.Context(), lesson([]string{})))
+	must(t, s.Learn(t.Context(), other))
+	equal(t, len(notes(t, s)), 0)
 }
 
 func mergedLater(t *testing.T, s store.Store) {
