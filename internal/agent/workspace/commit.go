@@ -124,7 +124,10 @@ func (w *Workspace) record(ctx context.Context, files listing, parents []string,
 		if now == before[name] || w.known[now.hash] || now.mode == submodule {
 			continue
 		}
-		if err := errors.Join(ctx.Err(), w.keep(name, files)); err != nil {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		if err := w.keep(name, files); err != nil {
 			return "", err
 		}
 	}
@@ -160,7 +163,10 @@ func (w *Workspace) keep(name string, files listing) error {
 	}
 	switch {
 	case err != nil:
-		return failure(err, "cannot read the file "+quote(name))
+		if _, ours := task.AsError(err); ours {
+			return err
+		}
+		return failure(err, "cannot keep the file "+quote(name))
 	case now.hash == "":
 		delete(files, name)
 	default:

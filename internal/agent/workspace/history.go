@@ -36,7 +36,7 @@ func (w *Workspace) findFork(ctx context.Context, branch, base string) (string, 
 		}
 		output, err := w.git.Run(ctx, git.Command{Dir: w.historyDir(), Args: []string{"merge-base", branch, base}})
 		if ctx.Err() != nil {
-			return "", err
+			return "", context.Cause(ctx)
 		}
 		if err == nil {
 			fork := strings.TrimSpace(output)

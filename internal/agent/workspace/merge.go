@@ -125,9 +125,6 @@ func (w *Workspace) merging(ctx context.Context, before, theirs string) (m mergi
 
 // bringIn brings a merge into the files of the workspace.
 func (w *Workspace) bringIn(ctx context.Context, merge merging) error {
-	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"read-tree", merge.tree}}); err != nil {
-		return failure(err, "cannot merge the base")
-	}
 	if err := w.write(ctx, w.root, merge.was, merge.want); err != nil {
 		return err
 	}

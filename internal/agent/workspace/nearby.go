@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"errors"
 	"io/fs"
 	"path"
 
@@ -14,6 +15,7 @@ type nearby struct {
 	folders map[string]bool // whether the path is a folder that is reached without a link
 	at      string
 	open    *workdir.Dir // nil for none
+	failed  error        // of the system, so that it is not known whether something is there
 }
 
 func newNearby(root *workdir.Dir) *nearby {
@@ -29,6 +31,7 @@ func (n *nearby) isFolder(name string) bool {
 	if is {
 		info, err := n.root.Lstat(name)
 		is = err == nil && info.IsDir()
+		n.failed = errors.Join(n.failed, ofSystem(err))
 	}
 	n.folders[name] = is
 	return is

@@ -78,7 +78,7 @@ func (l *lister) list(ctx context.Context, in *workdir.Dir, at string, above *pa
 		return err
 	}
 	var stop error
-	_ = in.Each(func(entry fs.DirEntry) error {
+	err = in.Each(func(entry fs.DirEntry) error {
 		name := path.Join(at, entry.Name())
 		switch {
 		case ctx.Err() != nil:
@@ -91,6 +91,9 @@ func (l *lister) list(ctx context.Context, in *workdir.Dir, at string, above *pa
 		}
 		return stop
 	})
+	if stop == nil {
+		stop = ofSystem(err)
+	}
 	return stop
 }
 
@@ -101,7 +104,7 @@ func (l *lister) below(ctx context.Context, in *workdir.Dir, name string, known 
 	}
 	below, err := in.Sub(path.Base(name))
 	if err != nil {
-		return nil // it went, or may not be entered
+		return ofSystem(err) // else it went, or may not be entered
 	}
 	defer func() { _ = below.Close() }() // it was only read
 	return l.list(ctx, below, name, known)
@@ -127,11 +130,11 @@ func (l *lister) add(name string, known *patterns) error {
 // no patterns, as a link has none for git.
 func (l *lister) read(in *workdir.Dir, at string, above *patterns) (*patterns, error) {
 	if info, err := in.Lstat(ignoreFile); err != nil || !info.Mode().IsRegular() {
-		return above, nil //nolint:nilerr // there is none
+		return above, ofSystem(err) // else there is none
 	}
 	text, err := in.ReadFile(ignoreFile, longestPatterns)
 	if err != nil {
-		return above, nil //nolint:nilerr // see above
+		return above, ofSystem(err)
 	}
 	own := ignore.Rules(nil).Add(at, string(text))
 	l.patterns, l.rules = l.patterns+len(text), l.rules+len(own)

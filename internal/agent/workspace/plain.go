@@ -35,9 +35,16 @@ func (w *Workspace) notePacks() error {
 	if w.wip != "" {
 		return nil
 	}
-	var err error
-	if w.packs, err = filepath.Glob(filepath.Join(w.dir, "objects", "pack", "pack-*")); err != nil {
+	folder := filepath.Join(w.dir, "objects", "pack")
+	entries, err := os.ReadDir(folder)
+	if err != nil {
 		return task.Wrap(task.DataDir, err, "cannot read git's directory")
+	}
+	w.packs = nil
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), "pack-") {
+			w.packs = append(w.packs, filepath.Join(folder, entry.Name()))
+		}
 	}
 	w.commits = []string{w.start, w.tip}
 	w.shallow, err = os.ReadFile(filepath.Join(w.dir, "shallow"))

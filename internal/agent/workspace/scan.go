@@ -93,6 +93,9 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 			return nil, err
 		}
 	}
+	if near.failed != nil {
+		return nil, failure(near.failed, "cannot look at the workspace")
+	}
 	others, err := w.others(ctx)
 	if err != nil {
 		return nil, err
@@ -229,7 +232,7 @@ func (w *Workspace) read(name string, was file) (now file, there bool, err error
 // wait for the other end of a pipe. Nil means that there is none.
 func (w *Workspace) openFile(name string) (*os.File, error) {
 	opened, _, err := w.root.OpenFile(name)
-	if errors.Is(err, fs.ErrPermission) {
+	if errors.Is(err, fs.ErrPermission) || ofSystem(err) != nil {
 		return nil, err
 	}
 	if err != nil {
@@ -237,6 +240,17 @@ func (w *Workspace) openFile(name string) (*os.File, error) {
 		return nil, nil
 	}
 	return opened, nil
+}
+
+// ofSystem is an error that says nothing about a file, or nil: there are too many open files, or no more
+// memory, or the disk is broken. A file that cannot be looked at because of that is not gone.
+func ofSystem(err error) error {
+	for _, one := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO} {
+		if errors.Is(err, one) {
+			return err
+		}
+	}
+	return nil
 }
 
 // gone turns the error of a file that is not there into none.

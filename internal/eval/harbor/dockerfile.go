@@ -69,6 +69,9 @@ func mayFetch(dockerfile string) (may bool) {
 func basesIn(dockerfile string) (bases []sandbox.Base, unclear string) {
 	var stages []string
 	continued := false
+	// The builder ends lines at \n alone and takes the text of a here-document for no lines: then what looks
+	// like the name of a stage may be none, and mean an image.
+	doubtful := strings.Contains(strings.ReplaceAll(dockerfile, "\r\n", "\n"), "\r") || strings.Contains(dockerfile, "<")
 	firstWords(dockerfile, func(word, line string) bool {
 		after := continued
 		whole := strings.TrimRightFunc(line, unicode.IsSpace)
@@ -87,7 +90,12 @@ func basesIn(dockerfile string) (bases []sandbox.Base, unclear string) {
 			return false
 		}
 		base.Name = words[0]
-		if base.Name != "scratch" && !slices.Contains(stages, strings.ToLower(base.Name)) {
+		isStage := slices.Contains(stages, strings.ToLower(base.Name))
+		if isStage && doubtful {
+			unclear = strings.TrimSpace(line)
+			return false
+		}
+		if base.Name != "scratch" && !isStage {
 			bases = append(bases, base)
 		}
 		if named {

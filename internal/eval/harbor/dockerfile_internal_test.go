@@ -46,9 +46,13 @@ func TestBasesIn(t *testing.T) {
 		"FROM x\nRUN true \\\nFROM y AS z\nFROM z\n":            "unclear",
 		"FROM x\nRUN true \\ \n\n# a\nFROM y AS z\nFROM z\n":    "unclear",
 		"# escape=`\nFROM x\nRUN true `\nFROM y AS z\nFROM z\n": "unclear",
-		"FROM --other=y x\n": "unclear",
-		"FROM\n":             "unclear",
-		"FROM x\nRUN echo from y\n# FROM y\nCOPY --from=a b c\n": "[{x }]",
+		"FROM --other=y x\n":                                        "unclear",
+		"FROM x\n# x\rFROM scratch AS evil\nFROM evil\n":            "unclear",
+		"FROM x\nRUN <<EOF\nFROM scratch AS evil\nEOF\nFROM evil\n": "unclear",
+		"FROM x\nRUN cat <\\\n<EOF\nFROM y AS z\nEOF\nFROM z\n":     "unclear",
+		"FROM x\r\nRUN sort < a\r\nFROM y\r\n":                      "[{x } {y }]",
+		"FROM\n":                                                    "unclear",
+		"FROM x\nRUN echo from y\n# FROM y\nCOPY --from=a b c\n":    "[{x }]",
 	} {
 		bases, unclear := basesIn(text)
 		got := fmt.Sprint(bases)

@@ -105,8 +105,11 @@ func (e *Engine) watchBuild(ctx context.Context, limits sandbox.Limits, commands
 		select {
 		case <-ctx.Done():
 			return
-		case now = <-commands:
-			before, last = before+last, 0
+		case next := <-commands:
+			if now != "" && e.isRunning(ctx, now) {
+				continue // printed by the command itself: the builder begins the next one when this has ended
+			}
+			now, before, last = next, before+last, 0
 			_, err := e.api.ContainerUpdate(ctx, now, client.ContainerUpdateOptions{Resources: &container.Resources{PidsLimit: &threads}})
 			if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsConflict(err) && e.isRunning(ctx, now) {
 				stop(failed(err, "the processes of a build cannot be limited"))

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -93,8 +94,9 @@ func (e *Engine) help(ctx context.Context, image string, command []string, claim
 func (e *Engine) create(ctx context.Context, name string, made object) (now pod, maybe bool, err error) {
 	err = e.api.retry(ctx, createTimeout, func() error {
 		err := e.api.call(ctx, http.MethodPost, e.api.path("pods"), nil, made, &now)
-		if err != nil && isTemporary(err) && !isDial(err) {
-			maybe = true
+		_, answered := errors.AsType[*statusError](err)
+		if err != nil && !isDial(err) && (!answered || isTemporary(err)) {
+			maybe = true // also when nobody waits for the answer any more
 		}
 		if isStatus(err, http.StatusConflict) {
 			if found, there := e.api.getPod(ctx, name); there == nil {

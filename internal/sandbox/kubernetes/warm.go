@@ -50,6 +50,7 @@ type warmPods struct {
 	owner    string // who they belong to until they are taken; empty while none are kept
 	shelves  map[warmKind]*warmShelf
 	making   int
+	surplus  int       // of those in the making: they were to give way
 	awaiting int       // starts that somebody waits for
 	paused   time.Time // until when none are made
 	gave     time.Time // when they gave way last
@@ -168,6 +169,10 @@ func (w *warmPods) made(kind warmKind, made *box, err error, now time.Time) (kep
 	defer w.mutex.Unlock()
 	defer w.look()
 	w.making--
+	surplus := w.surplus > 0
+	if surplus {
+		w.surplus--
+	}
 	shelf, known := w.shelves[kind]
 	if !known {
 		return false, 0
@@ -182,7 +187,7 @@ func (w *warmPods) made(kind warmKind, made *box, err error, now time.Time) (kep
 		return false, pause
 	}
 	shelf.pause = firstPause
-	if len(shelf.ready) >= w.most {
+	if surplus || len(shelf.ready) >= w.most {
 		return false, 0
 	}
 	shelf.ready = append(shelf.ready, made)
@@ -206,6 +211,7 @@ func (w *warmPods) yield(now time.Time) (stop []*box, more bool) {
 	if len(stop) > 0 {
 		w.gave = now
 	}
+	w.surplus = w.making
 	return stop, w.making > 0 || now.Sub(w.gave) < freedWithin
 }
 
@@ -434,7 +440,9 @@ const (
 // refuses it, the pods that are kept ready are removed for it.
 func (e *Engine) createGivingWay(ctx context.Context, name string, made object) (now pod, maybe bool, err error) {
 	for begun := time.Now(); ; {
-		now, maybe, err = e.create(ctx, name, made)
+		var may bool
+		now, may, err = e.create(ctx, name, made)
+		maybe = maybe || may // an earlier try may have made it and got no answer
 		if task.CodeOf(err) != task.TooMany || !e.giveWay(ctx) || time.Since(begun) > freedWithin {
 			return now, maybe, err
 		}

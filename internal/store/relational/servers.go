@@ -108,8 +108,8 @@ func (s *Store) Received(text string) {
 	}
 }
 
-// maxSubject keeps a notice within what PostgreSQL carries.
-const maxSubject = 2500
+// maxSubject keeps a notice within what PostgreSQL carries, 8,000 bytes, also if each byte takes six in JSON.
+const maxSubject = 1200
 
 // Notify implements store.Notices.
 func (s *Store) Notify(ctx context.Context, notice store.Notice) error {

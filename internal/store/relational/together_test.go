@@ -199,3 +199,17 @@ func TestWhoLeadsAndLeaves(t *testing.T) {
 		}
 	}
 }
+
+// A commit that nobody waited for may have been done, which what goes before it cannot.
+func TestACommitThatWasBrokenOffMayBeDone(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := &Store{}
+	if err := s.explain(ctx, &commitError{context.Canceled}); !mayBeDone(err) || task.CodeOf(err) != task.Interrupted {
+		t.Errorf("a commit: %v", err)
+	}
+	if err := s.explain(ctx, context.Canceled); mayBeDone(err) || task.CodeOf(err) != task.Interrupted {
+		t.Errorf("before the commit: %v", err)
+	}
+}

@@ -123,6 +123,9 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	if hasCode(err) {
 		return err
 	}
+	if at, atCommit := errors.AsType[*commitError](err); atCommit && ctx.Err() != nil { // whether it was done is open
+		return task.Wrap(task.Interrupted, errors.Join(ctx.Err(), at), "the call to the database was broken off")
+	}
 	if ctx.Err() != nil {
 		return brokenOff(ctx)
 	}
