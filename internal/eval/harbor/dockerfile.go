@@ -79,29 +79,38 @@ func basesIn(dockerfile string) (bases []sandbox.Base, unclear string) {
 		if !mayBe(word, "from") {
 			return true
 		}
-		words := strings.Fields(line)[1:]
-		var base sandbox.Base
-		if len(words) > 0 && strings.HasPrefix(words[0], "--platform=") {
-			base.Platform, words = strings.TrimPrefix(words[0], "--platform="), words[1:]
-		}
-		named := len(words) == 3 && strings.EqualFold(words[1], "as")
-		if after || strings.ContainsAny(line, escapes+"$") || len(words) != 1 && !named || strings.HasPrefix(words[0], "-") {
-			unclear = strings.TrimSpace(line)
-			return false
-		}
-		base.Name = words[0]
+		base, stage, known := baseIn(line)
 		isStage := slices.Contains(stages, strings.ToLower(base.Name))
-		if isStage && doubtful {
+		if after || !known || isStage && doubtful {
 			unclear = strings.TrimSpace(line)
 			return false
 		}
 		if base.Name != "scratch" && !isStage {
 			bases = append(bases, base)
 		}
-		if named {
-			stages = append(stages, strings.ToLower(words[2]))
+		if stage != "" {
+			stages = append(stages, strings.ToLower(stage))
 		}
 		return true
 	})
 	return bases, unclear
+}
+
+// baseIn is the image that a line with FROM names, and the name that it gives the stage, if any. It is
+// known if the builder can make nothing else of it.
+func baseIn(line string) (base sandbox.Base, stage string, known bool) {
+	words := strings.Fields(line)[1:]
+	if len(words) > 0 && strings.HasPrefix(words[0], "--platform=") {
+		base.Platform, words = strings.TrimPrefix(words[0], "--platform="), words[1:]
+	}
+	switch {
+	case strings.ContainsAny(line, escapes+"$"), len(words) == 0, strings.HasPrefix(words[0], "-"):
+		return base, "", false
+	case len(words) == 3 && strings.EqualFold(words[1], "as"):
+		stage = words[2]
+	case len(words) != 1:
+		return base, "", false
+	}
+	base.Name = words[0]
+	return base, stage, true
 }
