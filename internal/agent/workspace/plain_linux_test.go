@@ -97,16 +97,5 @@ func TestABranchOfLongAgoIsNotFetchedWithItsFiles(t *testing.T) {
 	if err != nil || strings.Join(diff.Files, " ") != "ours.txt" {
 		t.Errorf("the branch differs from where it left the base in %q, %v", diff.Files, err)
 	}
-	var size int64
-	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		info, err := entry.Info()
-		size += info.Size()
-		return err
-	})
-	if err != nil || size > 200_000 {
-		t.Errorf("%d bytes are here, of a history of 2 MB (%v)", size, err)
-	}
+	isSmall(t, dir)
 }
