@@ -207,6 +207,7 @@ func onEachWire(t *testing.T, endpoint llm.Endpoint, test func(t *testing.T, r r
 			p := &provider{wire: wire, t: t, script: script.NewServer(rules)}
 			server := httptest.NewServer(p)
 			t.Cleanup(server.Close)
+			endpoint := endpoint // the tests of all wires run at the same time
 			endpoint.BaseURL, endpoint.Key, endpoint.Model = server.URL+wire.path, "key", "scripted"
 			model, err := wire.connect(endpoint)
 			must(t, err)
