@@ -69,11 +69,13 @@ func UnableOf(err error) *UnableError {
 	if failed, is := errors.AsType[*llm.Error](err); is && modelReasons[failed.Kind] != "" {
 		return &UnableError{Reason: modelReasons[failed.Kind], Provider: failed.Provider, Model: failed.Model, Err: failed}
 	}
-	if unusable, is := errors.AsType[*sandbox.UnusableError](err); is {
-		return &UnableError{Reason: task.ReasonNoSandbox, Err: unusable.Err}
-	}
+	// Before sandboxes: one that cannot be recorded on a full disk can be had when there is room again,
+	// which is looked for sooner than another sandbox.
 	if task.CodeOf(err) == task.DataDir {
 		return &UnableError{Reason: task.ReasonDiskNotWritable, Err: err}
+	}
+	if unusable, is := errors.AsType[*sandbox.UnusableError](err); is {
+		return &UnableError{Reason: task.ReasonNoSandbox, Err: unusable.Err}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -134,6 +135,7 @@ func (f *faulty) staysIn(t *testing.T) {
 func TestTaskThatOnlyThisAgentCannotDoIsHandedBack(t *testing.T) {
 	t.Parallel()
 	unusable := sandbox.StartError(task.Errorf(task.NotReady, "toomanyrequests"))
+	full := task.Wrap(task.DataDir, syscall.ENOSPC, "the sandbox cannot be recorded")
 	rejected := llm.StatusError("p", 401, nil, "", "bad key", nil)
 	for _, is := range []struct {
 		met, found error
@@ -141,6 +143,7 @@ func TestTaskThatOnlyThisAgentCannotDoIsHandedBack(t *testing.T) {
 		said       string
 	}{
 		{unusable, nil, task.ReasonSandboxNotStarted, "toomanyrequests"},
+		{sandbox.StartError(full), nil, task.ReasonTooLittleSpace, "the sandbox cannot be recorded"},
 		{rejected, &agent.UnableError{Reason: task.ReasonKeyRejected, Partial: true, Err: rejected}, task.ReasonRoleModel, "bad key"},
 	} {
 		f := newFaulty(t, is.met, assignment(), second())
