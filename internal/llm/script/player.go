@@ -53,11 +53,12 @@ func (p *Player) Records() []Record {
 
 // played is an answer with everything filled in.
 type played struct {
-	rule  string
-	parts []llm.Part
-	stop  string
-	usage llm.Usage
-	plan  Answer // delay, pace, cut, error
+	rule   string
+	number int // of the request: clients join answers with the same id
+	parts  []llm.Part
+	stop   string
+	usage  llm.Usage
+	plan   Answer // delay, pace, cut, error
 }
 
 // play finds the rule for the request, counts it and records the request.
@@ -75,7 +76,7 @@ func (p *Player) play(record Record) (played, error) {
 		return played{}, fmt.Errorf("no rule of the script holds for turn %d in phase %q whose last message is %q",
 			turnOf(record.Request), record.Request.Phase, textfmt.Shorten(lastText(record.Request), 200))
 	}
-	answer := played{rule: rule.Name, plan: rule.Answer, usage: usage}
+	answer := played{rule: rule.Name, number: len(p.records), plan: rule.Answer, usage: usage}
 	p.fill(&answer, rule.Answer, record.Request, groups)
 	return answer, nil
 }

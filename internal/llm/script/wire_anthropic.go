@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 )
@@ -76,12 +77,11 @@ func (a anthropicWire) read(body []byte) (asked, error) {
 		return asked{}, err
 	}
 	ask.request.Tools = tools
-	messages, more, err := a.messages(raw.Messages)
+	more, err := a.messages(&ask.request, raw.Messages)
 	if err != nil {
 		return asked{}, err
 	}
-	ask.request.Messages = messages
-	if manual && !thoughtFirst(messages) {
+	if manual && !thoughtFirst(ask.request.Messages) {
 		return asked{}, errors.New("when thinking is enabled, a final assistant message must start with a thinking block")
 	}
 	if breakpoints+count+more > 4 {
@@ -135,22 +135,24 @@ func objectSchema(raw json.RawMessage) error {
 	return nil
 }
 
-func (anthropicWire) messages(raw json.RawMessage) (messages []llm.Message, breakpoints int, err error) {
+// messages adds the messages to a request. Newer models take system messages after the first.
+func (anthropicWire) messages(request *llm.Request, raw json.RawMessage) (breakpoints int, err error) {
 	var list []struct {
 		Role    llm.Role        `json:"role"`
 		Content json.RawMessage `json:"content"`
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, 0, fmt.Errorf("messages: %w", err)
+		return 0, fmt.Errorf("messages: %w", err)
 	}
 	names := map[string]string{}
 	for i, message := range list {
-		if message.Role != llm.User && message.Role != llm.Assistant {
-			return nil, 0, fmt.Errorf("messages.%d: unexpected role %q", i, message.Role)
+		isSystem := message.Role == "system" && i > 0
+		if message.Role != llm.User && message.Role != llm.Assistant && !isSystem {
+			return 0, fmt.Errorf("messages.%d: unexpected role %q", i, message.Role)
 		}
 		blocks, err := anthropicContent(message.Content)
 		if err != nil {
-			return nil, 0, fmt.Errorf("messages.%d: %w", i, err)
+			return 0, fmt.Errorf("messages.%d: %w", i, err)
 		}
 		var parts []llm.Part
 		textSeen := false
@@ -158,17 +160,23 @@ func (anthropicWire) messages(raw json.RawMessage) (messages []llm.Message, brea
 			breakpoints += countBreakpoint(block.Cache)
 			part, err := block.part(names)
 			if err != nil {
-				return nil, 0, fmt.Errorf("messages.%d.content.%d: %w", i, j, err)
+				return 0, fmt.Errorf("messages.%d.content.%d: %w", i, j, err)
 			}
 			if part.Result != nil && textSeen {
-				return nil, 0, fmt.Errorf("messages.%d: tool_result blocks must come first", i)
+				return 0, fmt.Errorf("messages.%d: tool_result blocks must come first", i)
 			}
 			textSeen = textSeen || part.Text != "" || part.Image != nil
 			parts = append(parts, part)
 		}
-		messages = append(messages, llm.Message{Role: message.Role, Parts: parts})
+		if isSystem {
+			for _, part := range parts {
+				request.System += part.Text
+			}
+			continue
+		}
+		request.Messages = append(request.Messages, llm.Message{Role: message.Role, Parts: parts})
 	}
-	return messages, breakpoints, nil
+	return breakpoints, nil
 }
 
 func (b anthropicBlock) part(names map[string]string) (llm.Part, error) {
@@ -251,10 +259,12 @@ func (anthropicWire) whole(model string, answer played) any {
 		}
 	}
 	return fields{
-		"id": "msg_script", "type": "message", "role": "assistant", "model": model, "content": content,
+		"id": answer.messageID(), "type": "message", "role": "assistant", "model": model, "content": content,
 		"stop_reason": anthropicStops[answer.stop], "stop_sequence": nil, "usage": anthropicUsage(answer.usage),
 	}
 }
+
+func (p played) messageID() string { return "msg_" + strconv.Itoa(p.number) }
 
 func anthropicThinking(thinking llm.Thinking) fields {
 	if thinking.Text == "" {
@@ -300,7 +310,7 @@ func (s *anthropicStream) begin() {
 	usage := anthropicUsage(s.answer.usage)
 	usage["output_tokens"] = 1
 	s.event("message_start", fields{"message": fields{
-		"id": "msg_script", "type": "message", "role": "assistant", "model": s.model, "content": []any{},
+		"id": s.answer.messageID(), "type": "message", "role": "assistant", "model": s.model, "content": []any{},
 		"stop_reason": nil, "stop_sequence": nil, "usage": usage,
 	}})
 	s.event("ping", fields{})

@@ -63,7 +63,10 @@ func (r responsesWire) read(body []byte) (asked, error) {
 		}
 	}
 	for i, tool := range tools {
-		if tool.Type != "function" || objectSchema(tool.Parameters) != nil {
+		if tool.Type != "function" { // the provider's own, which a script does not call
+			continue
+		}
+		if objectSchema(tool.Parameters) != nil {
 			return asked{}, fmt.Errorf("invalid schema for function %q in tools[%d]", tool.Name, i)
 		}
 		ask.request.Tools = append(ask.request.Tools, llm.Tool{Name: tool.Name, Description: tool.Description, Schema: tool.Parameters})
