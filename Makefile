@@ -10,7 +10,7 @@ DIST ?=
 PACKAGES ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build needs test test-rest test-all test-dist test-quick fresh first-day drill eval-set lint fmt generate pictures dist dist-check bench clean
+.PHONY: help build needs test test-rest test-all test-dist test-quick fresh first-day drill eval-set lint fmt generate pictures dist dist-check bench bench-long clean
 
 # What make test needs; no server among it is compiled from source.
 NEEDS := gcc git python postgresql bubblewrap docker contracts signing aimock chromium axe
@@ -75,30 +75,20 @@ pictures: ## Take the pictures of the documentation anew, into docs/images
 	@mkdir -p docs/images
 	go test -count=1 -run 'TestPictures$$' ./internal/web -pictures ../../docs/images
 
-bench: ## Measure start, memory, size, idleness, load, stores, sandboxes, turns, the first day, tests
-	@scripts/install-needs postgresql bubblewrap docker gitea chromium kubernetes
-	@TORYO_POSTGRES_FSYNC=on scripts/with-services scripts/kubernetes with go run ./tools/bench
-	@echo "A server with 5,000 issues and 500 runs:"
-	@go run ./tools/bench load || true
+bench: ## Measure what users feel, and other programs beside it, in less than 15 minutes
+	@scripts/install-needs postgresql bubblewrap docker chromium kubernetes
+	@TORYO_POSTGRES_FSYNC=on scripts/with-services go run ./tools/bench
+
+bench-long: ## Measure what takes longer: load, idleness, forges, verdicts, comments, restarts
+	@scripts/install-needs postgresql bubblewrap docker gitea
+	@TORYO_POSTGRES_FSYNC=on scripts/with-services go run ./tools/bench long
 	@echo "What make test took the last time:"
 	@scripts/test --times || true
-	@echo "What tasks cost a forge, and clones from the mirror beside clones from the forge:"
-	@go test -run '^$$' -bench 'RequestsPerTaskHour|Clone' -benchtime 1x ./internal/server
-	@echo "What pages weigh in a browser, and how soon it shows what happens:"
-	@go test -run '^$$' -bench 'PageWeight|EventToScreen|LivePages' -benchtime 3x ./internal/web
-	@go test -run '^$$' -bench BenchmarkRun -benchtime 5x ./internal/phase
-	@go test -run '^$$' -bench BenchmarkVerdict -benchtime 1x ./internal/phase/verdicts
-	@echo "How soon a run ends when the bot is unassigned on a real Gitea, in the middle of sleep 600:"
-	@go test -run '^$$' -bench UnassignOnGitea -benchtime 1x -timeout 30m ./internal/endtoend/program
 	@echo "What becomes of 10,000 comments at random moments of runs:"
 	@TORYO_TEST_COMMENTS=10000 go test -count=1 -timeout 60m -run 'TestCommentsAtRandomMoments$$' -v ./internal/endtoend
 	@echo "How soon a failed check is handed out as a fix-up, with webhooks and without, and what that costs the forge: in memory, and on a real Gitea:"
 	@go test -count=1 -run 'TestFromAFailedCheckToTheHandOut$$' -v ./internal/broker | grep -o '|.*|$$'
 	@go test -count=1 -run 'TestOnGiteaPullsAreFollowed/.*/a_check_fails$$' -v ./internal/endtoend | grep -o '|.*|$$'
-	@echo "What a task takes in the database at its end and when each retention is over:"
-	@go test -run '^$$' -bench BytesPerTask -benchtime 1x ./internal/retention
-	@echo "How soon work goes on when an agent, a server, both in one process, or a chat was killed and is started again:"
-	@go test -run '^$$' -bench BenchmarkRestart -benchtime 1x ./internal/endtoend/program
 
 clean: ## Remove what was built
 	rm -rf bin dist

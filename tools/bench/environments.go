@@ -17,7 +17,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/app/env"
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/sandbox"
-	"github.com/toryo-dev/toryo/internal/sandbox/kubernetes"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
@@ -43,16 +42,13 @@ func benchEngines() []benchEngine {
 	return []benchEngine{
 		{kind: "docker", needed: "TORYO_TEST_DOCKER", image: os.Getenv("TORYO_TEST_DOCKER_IMAGE"), projects: true},
 		{kind: "bubblewrap", projects: true},
-		{kind: kubernetes.Name, image: clusterImage, copies: true},
 	}
 }
 
 // measureSandboxes looks at each kind of sandbox that this machine has: its start,
 // what a command costs in it, and set-up with and without a snapshot.
 func measureSandboxes(ctx context.Context, folder string) ([]row, error) {
-	directly, err := median(sandboxCommands, func() error {
-		return exec.CommandContext(ctx, "bash", "-c", "echo step").Run()
-	})
+	directly, err := runDirectly(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -67,10 +63,14 @@ func measureSandboxes(ctx context.Context, folder string) ([]row, error) {
 	return rows, nil
 }
 
+// runDirectly is how long a command takes without a sandbox.
+func runDirectly(ctx context.Context) (time.Duration, error) {
+	return median(sandboxCommands, func() error {
+		return exec.CommandContext(ctx, "bash", "-c", "echo step").Run()
+	})
+}
+
 func measureSandbox(ctx context.Context, of benchEngine, folder string, directly time.Duration) ([]row, error) {
-	if of.kind == kubernetes.Name {
-		return measurePods(ctx, of, folder, directly)
-	}
 	engines := env.Engines{Dir: folder, DockerHost: os.Getenv("TORYO_TEST_DOCKER"), Log: slog.New(slog.DiscardHandler)}
 	engine, _, err := engines.Choose(ctx, of.kind)
 	if err != nil || of.needed != "" && os.Getenv(of.needed) == "" {

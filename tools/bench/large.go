@@ -24,7 +24,7 @@ func measureLarge(ctx context.Context, folder string) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := contender{name: "Toryo", rules: toryoRules(`echo step-${turn} > step-${turn}.txt`), command: toryoRunIn(folder, repository)}
+	one := contender{name: "Toryo", timeout: largeTimeout, rules: toryoRules(`echo step-${turn} > step-${turn}.txt`), command: toryoRunIn(folder, repository)}
 	took, err := one.run(ctx, filepath.Join(folder, "run-large"))
 	if err != nil {
 		return nil, err

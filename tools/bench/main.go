@@ -2,8 +2,8 @@
 // it with make bench, which gives it a PostgreSQL server and a container engine in
 // the environment.
 //
-// Arguments name the measures to make, all but load by default: go run
-// ./tools/bench first-day.
+// Arguments name the measures to make, those that are not long by default: go run ./tools/bench
+// first-day. The name long stands for all that are.
 //
 // The numbers are of one machine at one moment. They are for comparing within one
 // run, and for seeing what got worse; no test depends on them.
@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
 	"github.com/toryo-dev/toryo/internal/workdir"
@@ -24,24 +25,62 @@ import (
 // row is one line of the table.
 type row struct{ measure, value, aim string }
 
-// measures are what is measured, in order: all of them, or those that are named as
-// arguments. Each has the folder with the program in it to itself.
+// measures are what is measured, in order: all of them but those that are long, or those that are
+// named as arguments. Each has the folder with the program in it to itself.
 var measures = []struct {
 	name    string
 	measure func(ctx context.Context, folder string) ([]row, error)
+	set     set
 }{
-	{"program", measureProgram}, {"memory", measureMemory}, {"waiting", measureWaiting}, {"idle", measureIdle}, {"load", measureLoad}, {"claims", measureClaims}, {"hand-out", measureHandOut},
-	{"river", measureRiver}, {"reading", measureReading}, {"sandboxes", measureSandboxes}, {"runs", measureRuns}, {"large", measureLarge}, {"turns", measureTurns}, {"journal", measureJournal},
-	{"reviews", measureReviews}, {"signals", measureSignals}, {"demo", measureDemo}, {"caches", measureCaches},
-	{"first-day", measureFirstDay},
+	{"program", measureProgram, 0},
+	{"runs", measureRuns, 0},
+	{"memory", measureMemory, 0},
+	{"turns", measureTurns, noProgram},
+	{"tokens", goBenchmarks("./internal/phase/turn", "TokensSent", "-benchtime", "1x"), noProgram},
+	{"caches", measureCaches, 0},
+	{"large", measureLarge, 0},
+	{"claims", measureClaims, noProgram},
+	{"hand-out", measureHandOut, noProgram},
+	{"river", measureRiver, noProgram},
+	{"waiting", measureWaiting, 0},
+	{"pages", goBenchmarks("./internal/web", "PageWeight|EventToScreen|LivePages", "-benchtime", "3x"), noProgram},
+	{"sandboxes", measureSandboxes, 0},
+	{"pods", measurePods, 0},
+	{"demo", measureDemo, 0},
+	{"first-day", measureFirstDay, noProgram},
+
+	{"load", measureLoad, long},
+	{"idle", measureIdle, long},
+	{"reading", measureReading, long},
+	{"journal", measureJournal, long},
+	{"reviews", measureReviews, long},
+	{"signals", measureSignals, long},
+	{"run", goBenchmarks("./internal/phase", "BenchmarkRun", "-benchtime", "5x"), noProgram | long},
+	{"verdicts", goBenchmarks("./internal/phase/verdicts", "BenchmarkVerdict", "-benchtime", "1x"), noProgram | long},
+	{"forge", goBenchmarks("./internal/server", "RequestsPerTaskHour|Clone", "-benchtime", "1x"), noProgram | long},
+	{"unassigned", goBenchmarks("./internal/endtoend/program", "UnassignOnGitea", "-benchtime", "1x", "-timeout", "30m"), noProgram | long},
+	{"restart", goBenchmarks("./internal/endtoend/program", "BenchmarkRestart", "-benchtime", "1x"), noProgram | long},
+	{"retention", goBenchmarks("./internal/retention", "BytesPerTask", "-benchtime", "1x"), noProgram | long},
 }
 
-// needNoProgram are the measures that do not use the program in the folder.
-var needNoProgram = []string{"claims", "hand-out", "river", "first-day"}
+// set says what a measure is.
+type set int
 
-// onlyNamed are the measures that are made only if they are named: they take long, and a
-// machine that is busy with other things may not carry them.
-var onlyNamed = []string{"load"}
+const (
+	// noProgram measures do not use the program in the folder.
+	noProgram set = 1 << iota
+	// long measures are made only if they are named, or with "long": all others together take less
+	// than 15 minutes.
+	long
+)
+
+// chosen reports whether a measure is to be made.
+func chosen(name string, is set, wanted []string) bool {
+	if len(wanted) == 0 {
+		return is&long == 0
+	}
+	return slices.Contains(wanted, name) || is&long != 0 && slices.Contains(wanted, "long")
+}
 
 func main() {
 	guest.Main(nil) // it is also the inside of the sandboxes that it starts
@@ -63,20 +102,26 @@ func run() error {
 	if err := checkNames(wanted); err != nil {
 		return err
 	}
-	if len(wanted) == 0 || slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(needNoProgram, name) }) {
+	for _, one := range measures {
+		if !chosen(one.name, one.set, wanted) || one.set&noProgram != 0 {
+			continue
+		}
 		if err := buildProgram(ctx, folder); err != nil {
 			return err
 		}
+		break
 	}
 	var rows []row
 	for _, one := range measures {
-		if len(wanted) > 0 && !slices.Contains(wanted, one.name) || len(wanted) == 0 && slices.Contains(onlyNamed, one.name) {
+		if !chosen(one.name, one.set, wanted) {
 			continue
 		}
+		begun := time.Now()
 		measured, err := one.measure(ctx, folder)
 		if err != nil {
 			return fmt.Errorf("%s: %w", one.name, err)
 		}
+		fmt.Fprintf(os.Stderr, "%s: %.0f s\n", one.name, time.Since(begun).Seconds())
 		rows = append(rows, measured...)
 	}
 	fmt.Print(table(rows))
@@ -85,7 +130,7 @@ func run() error {
 
 // checkNames refuses what is no measure, and lists those that there are.
 func checkNames(wanted []string) error {
-	known := make([]string, 0, len(measures))
+	known := []string{"long"}
 	for _, one := range measures {
 		known = append(known, one.name)
 	}
@@ -104,4 +149,15 @@ func table(rows []row) string {
 		fmt.Fprintf(&text, "| %s | %s | %s |\n", r.measure, r.value, r.aim)
 	}
 	return text.String()
+}
+
+// readTable reads the rows of a table.
+func readTable(text string) (rows []row) {
+	for line := range strings.Lines(text) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) == 3 && strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| measure |") && !strings.HasPrefix(line, "| --- |") {
+			rows = append(rows, row{strings.TrimSpace(cells[0]), strings.TrimSpace(cells[1]), strings.TrimSpace(cells[2])})
+		}
+	}
+	return rows
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"time"
@@ -35,12 +36,15 @@ func clusterEngine(program string, warm int, log slog.Handler) (*kubernetes.Engi
 	})
 }
 
-// measurePods looks at sandboxes in pods, and at those whose pod was ready.
-func measurePods(ctx context.Context, of benchEngine, folder string, directly time.Duration) ([]row, error) {
-	program := filepath.Join(filepath.Dir(folder), guest.LinuxProgram)
+// measurePods looks at sandboxes in pods, and at those whose pod was ready. Without a cluster it
+// starts one that ends with it: one that is there takes processor time from what else is measured.
+func measurePods(ctx context.Context, folder string) ([]row, error) {
 	if os.Getenv(clusterVariable) == "" {
-		return []row{{of.kind + ": sandbox start, command", "no engine", ""}}, nil
+		return inCluster(ctx)
 	}
+	program := filepath.Join(folder, guest.LinuxProgram)
+	folder = filepath.Join(folder, "bench")
+	of := benchEngine{kind: kubernetes.Name, image: clusterImage, copies: true}
 	engine, err := clusterEngine(program, 0, slog.DiscardHandler)
 	if err == nil {
 		err = engine.Check(ctx)
@@ -48,12 +52,35 @@ func measurePods(ctx context.Context, of benchEngine, folder string, directly ti
 	if err != nil {
 		return nil, err
 	}
-	rows, err := measureCommands(ctx, engine, of, filepath.Join(folder, "bench"), directly)
+	directly, err := runDirectly(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ready, err := measureReady(ctx, of, program, filepath.Join(folder, "bench"))
+	rows, err := measureCommands(ctx, engine, of, folder, directly)
+	if err != nil {
+		return nil, err
+	}
+	ready, err := measureReady(ctx, of, program, folder)
 	return append(rows, ready...), err
+}
+
+// inCluster has this program measure pods while a cluster is up.
+func inCluster(ctx context.Context) ([]row, error) {
+	const script = "scripts/kubernetes"
+	if err := exec.CommandContext(ctx, script, "find").Run(); err != nil || os.Getuid() != 0 {
+		return []row{{kubernetes.Name + ": sandbox start, command", "no cluster", ""}}, nil //nolint:nilerr // not having one is a result
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, script, "with", self, "pods")
+	command.Stderr = os.Stderr
+	output, err := command.Output()
+	if err != nil {
+		return nil, err
+	}
+	return readTable(string(output)), nil
 }
 
 // measureReady is the start of sandboxes whose pods are ready, one after the other and all at once.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,8 +27,9 @@ const (
 	runTimes = 3
 	// memoryEvery is how often the memory of the processes is looked at.
 	memoryEvery = 10 * time.Millisecond
-	// runTimeout ends a program that waits for something.
-	runTimeout = time.Minute
+	// runTimeout ends a program that waits for something; in a large repository it does more.
+	runTimeout   = time.Minute
+	largeTimeout = 5 * time.Minute
 	// installTimeout ends an installation of other programs.
 	installTimeout = 3 * time.Minute
 )
@@ -41,6 +43,8 @@ type contender struct {
 	other bool
 	// rules are what the model answers; see package script.
 	rules string
+	// timeout is [runTimeout] if it is 0.
+	timeout time.Duration
 	// command makes the program's, in a folder of its own, for the model at the URL.
 	command func(ctx context.Context, folder, url string) (*exec.Cmd, error)
 }
@@ -108,7 +112,7 @@ func medians(all []ran) string {
 
 // run does the run once.
 func (c contender) run(ctx context.Context, folder string) (ran, error) {
-	ctx, cancel := context.WithTimeout(ctx, runTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.timeout, runTimeout))
 	defer cancel()
 	played, err := script.Parse(c.name, []byte(c.rules))
 	if err != nil {
