@@ -77,11 +77,11 @@ pictures: ## Take the pictures of the documentation anew, into docs/images
 
 bench: ## Measure what users feel, and other programs beside it, in less than 15 minutes
 	@scripts/install-needs postgresql bubblewrap docker chromium kubernetes
-	@TORYO_POSTGRES_FSYNC=on scripts/with-services go run ./tools/bench
+	@POSTGRES_FSYNC=on scripts/with-services go run ./tools/bench
 
 bench-long: ## Measure what takes longer: load, idleness, forges, verdicts, comments, restarts
 	@scripts/install-needs postgresql bubblewrap docker gitea
-	@TORYO_POSTGRES_FSYNC=on scripts/with-services go run ./tools/bench long
+	@POSTGRES_FSYNC=on scripts/with-services go run ./tools/bench long
 	@echo "What make test took the last time:"
 	@scripts/test --times || true
 	@echo "What becomes of 10,000 comments at random moments of runs:"

@@ -96,7 +96,7 @@ type Halts interface {
 	ListHalts(ctx context.Context) ([]Halt, error)
 
 	// PauseAll notes that a source wants everything paused. While any source does,
-	// no task is handed out: Candidates and Claim find none. First is false if the
+	// no task is handed out: Queue, HandOut and Claim find none. First is false if the
 	// source wanted it already.
 	PauseAll(ctx context.Context, pause GeneralPause) (first bool, err error)
 	// ResumeAll takes back what a source wanted, and reports whether it did.

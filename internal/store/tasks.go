@@ -169,12 +169,9 @@ type Held struct {
 }
 
 // Leases hands tasks to agents. Whoever decides what is next reads the
-// candidates, chooses, and claims; if another server was quicker the claim
+// queue, chooses, and claims; if another server was quicker the claim
 // yields nothing for that task and the next one is chosen.
 type Leases interface {
-	// Candidates returns queued tasks that are ready at the given moment: the
-	// highest priority first, then the oldest.
-	Candidates(ctx context.Context, now time.Time, limit int) ([]task.Task, error)
 	// Queue returns what is queued and what is running, as of one moment. While
 	// everything is paused, nothing is ready. Of each
 	// repository no more ready tasks are returned than perRepository, the first

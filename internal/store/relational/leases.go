@@ -9,16 +9,6 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// Candidates implements store.Leases.
-func (s *Store) Candidates(ctx context.Context, now time.Time, limit int) ([]task.Task, error) {
-	if err := checkLimit(limit); err != nil {
-		return nil, err
-	}
-	query, args := limited(`SELECT `+taskColumns+` FROM tasks WHERE state = 'queued' AND ready_at <= ? AND `+nobodyPauses+`
-		ORDER BY priority DESC, id`, []any{now.UnixMicro()}, limit)
-	return all(ctx, s, scanTask, query, args...)
-}
-
 // Claim implements store.Leases.
 func (s *Store) Claim(ctx context.Context, claims []store.Claim, effects store.Effects) (held []task.Task, err error) {
 	if err := checkClaims(claims); err != nil || len(claims) == 0 {

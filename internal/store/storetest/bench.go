@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/store"
-	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // BenchmarkClaim measures how many tasks a second are claimed, durably and with
@@ -52,7 +51,7 @@ func benchmarkClaim(b *testing.B, s store.Store, callers, size int) {
 	equal(b, claimed.Load(), int64(b.N*size))
 	b.ReportMetric(float64(claimed.Load())/b.Elapsed().Seconds(), "claims/s")
 	// What is claimed must not be found by the next round.
-	equal(b, len(got[[]task.Task](b)(s.Candidates(b.Context(), noon, 1))), 0)
+	equal(b, len(readyAt(b, s, noon)), 0)
 }
 
 // BenchmarkStatistics measures how long statistics take in a database with a year of 2,000 tasks a day.

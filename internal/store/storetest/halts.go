@@ -227,7 +227,6 @@ func generalPause(t *testing.T, s store.Store) {
 	equal(t, got[[]store.GeneralPause](t)(s.GeneralPauses(t.Context())), []store.GeneralPause{{Source: "operator", By: "alice", At: noon}, {Source: "file", At: noon.Add(time.Second)}})
 	wantNothing := func() {
 		t.Helper()
-		equal(t, len(got[[]task.Task](t)(s.Candidates(t.Context(), noon, 0))), 0)
 		equal(t, len(got[store.Queue](t)(s.Queue(t.Context(), noon, 0)).Ready), 0)
 		equal(t, len(got[[]task.Task](t)(s.Claim(t.Context(), []store.Claim{claimOf(x)}, nil))), 0)
 	}

@@ -41,11 +41,16 @@ func candidates(t *testing.T, s store.Store) {
 	high := add(5, noon)
 	running(t, s)
 
-	ready := got[[]task.Task](t)(s.Candidates(t.Context(), noon, 0))
+	ready := readyAt(t, s, noon)
 	equal(t, ids(ready), []task.ID{high, first, second, low})
-	equal(t, ids(got[[]task.Task](t)(s.Candidates(t.Context(), noon, 2))), []task.ID{high, first})
-	equal(t, ids(got[[]task.Task](t)(s.Candidates(t.Context(), noon.Add(time.Second), 1))), []task.ID{later})
+	equal(t, readyAt(t, s, noon.Add(time.Second))[0].ID, later)
 	equal(t, ready[0], got[task.Task](t)(s.Task(t.Context(), high)))
+}
+
+// readyAt are the tasks that may be handed out, in their order.
+func readyAt(t testing.TB, s store.Store, at time.Time) []task.Task {
+	t.Helper()
+	return got[store.Queue](t)(s.Queue(t.Context(), at, 0)).Ready
 }
 
 func claimOne(t *testing.T, s store.Store) {
@@ -62,7 +67,7 @@ func claimOne(t *testing.T, s store.Store) {
 	equal(t, held[0].Attempts, 1)
 	equal(t, got[task.Task](t)(s.Task(t.Context(), before.ID)), held[0])
 	equal(t, len(got[[]task.Task](t)(s.Claim(t.Context(), []store.Claim{claim}, nil))), 0)
-	equal(t, len(got[[]task.Task](t)(s.Candidates(t.Context(), noon, 0))), 0)
+	equal(t, len(readyAt(t, s, noon)), 0)
 	events := journal(t, s, before.ID)
 	equal(t, len(events), 2)
 	equal(t, events[1].Generation, before.Generation)

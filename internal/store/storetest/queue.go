@@ -27,10 +27,12 @@ var queueChecks = []check{
 }
 
 // queue makes a queued task as described.
-func queue(t *testing.T, s store.Store, change func(*store.NewTask)) task.Task {
+func queue(t *testing.T, s store.Store, changes ...func(*store.NewTask)) task.Task {
 	t.Helper()
 	want := newTaskOn(newKey())
-	change(&want)
+	for _, change := range changes {
+		change(&want)
+	}
 	made, queued, err := s.Assign(t.Context(), want, nil)
 	must(t, err)
 	equal(t, queued, true)
@@ -67,15 +69,15 @@ func queueWindow(t *testing.T, s store.Store) {
 	in := func(repository string) func(*store.NewTask) {
 		return func(w *store.NewTask) { w.Key.Repository = repository }
 	}
-	var want []task.ID
-	for i := range 5 {
-		x := queue(t, s, in("team/large"))
-		if i < 2 {
-			want = append(want, x.ID)
-		}
+	first := queue(t, s, in("team/large")).ID
+	for range 4 {
+		queue(t, s, in("team/large"))
 	}
-	want = append(want, queue(t, s, in("team/small")).ID)
-	equal(t, ids(got[store.Queue](t)(s.Queue(t.Context(), noon, 2)).Ready), want)
+	small := queue(t, s, in("team/small")).ID
+	urgent := queue(t, s, in("team/large"), func(w *store.NewTask) { w.Priority = 5 }).ID
+	elsewhere := queue(t, s, in("team/large"), func(w *store.NewTask) { w.Key.Forge = task.GitLab }).ID
+	queue(t, s, in("team/large"), func(w *store.NewTask) { w.Priority, w.ReadyAt = 9, noon.Add(time.Minute) })
+	equal(t, ids(got[store.Queue](t)(s.Queue(t.Context(), noon, 2)).Ready), []task.ID{urgent, first, small, elsewhere})
 }
 
 func queuePaused(t *testing.T, s store.Store) {
