@@ -3,7 +3,6 @@ package workspace_test
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -82,7 +81,7 @@ func TestFilesThatCannotBeLookedAt(t *testing.T) {
 	if restored, err := files.Restore(t.Context()); err != nil || len(restored) != 0 {
 		t.Errorf("afterwards restored were %q, %v", restored, err)
 	}
-	if text, err := os.ReadFile(filepath.Join(files.Dir(), "a/b/c.txt")); err != nil || string(text) != "c\n" {
-		t.Errorf("the file has %q, %v", text, err)
+	if got := read(t, files.Dir(), "a/b/c.txt"); got != "c\n" {
+		t.Errorf("the file has %q", got)
 	}
 }

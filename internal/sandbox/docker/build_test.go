@@ -2,7 +2,6 @@ package docker_test
 
 import (
 	"archive/tar"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -53,7 +52,7 @@ func (b *builder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (b *builder) build(w http.ResponseWriter, r *http.Request) {
 	say := func(text string) {
-		_ = json.NewEncoder(w).Encode(map[string]string{"stream": text}) // the client may be gone
+		_, _ = fmt.Fprintf(w, "{\"stream\": %q}\n", text) // the client may be gone
 		_ = http.NewResponseController(w).Flush()
 	}
 	begin := func(id string) {

@@ -3,6 +3,7 @@ package kubernetes_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -71,7 +72,7 @@ func (s *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		phase = "Failed"
 	default:
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"name": name, "resourceVersion": "1"}, "status": map[string]any{"phase": phase}}) // see above
+	_, _ = fmt.Fprintf(w, `{"metadata": {"name": %q, "resourceVersion": "1"}, "status": {"phase": %q}}`, name, phase) // see above
 }
 
 func (s *podServer) engine(t *testing.T, warm int) *kubernetes.Engine {
@@ -91,7 +92,7 @@ func (s *podServer) left() []string {
 func refuse(w http.ResponseWriter, status int, message string) bool {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "message": message, "code": status}) // the client may be gone
+	_, _ = fmt.Fprintf(w, `{"kind": "Status", "message": %q, "code": %d}`, message, status) // the client may be gone
 	return false
 }
 
