@@ -22,6 +22,7 @@ type engine struct {
 	results   map[string][]any // sandbox.Result or error
 	images    bool
 	layers    bool
+	identity  string // of its images; what is known of one counts for the whole process
 	startErrs []error
 	ran       []string
 	where     []string // the folder and the command of each run
@@ -52,7 +53,7 @@ func (e *engine) Start(_ context.Context, spec sandbox.Spec) (sandbox.Sandbox, e
 	return &box{engine: e, spec: spec}, nil
 }
 
-func (e *engine) Identity(context.Context, string) (string, error) { return "sha256:1", nil }
+func (e *engine) Identity(context.Context, string) (string, error) { return e.identity, nil }
 
 func (e *engine) Sweep(context.Context) error { return nil }
 
@@ -154,6 +155,7 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{engine: &engine{results: map[string][]any{}}, repairer: &repairer{answers: []any{errors.New("no repair was expected")}}, dir: t.TempDir()}
+	b.engine.identity = "sha256:" + b.dir
 	if err := os.WriteFile(filepath.Join(b.dir, "requirements.txt"), []byte("requests\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -119,12 +119,12 @@ func (r *setupRun) ensureToolchain(ctx context.Context, key string, spec sandbox
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if !one.failed.IsZero() && time.Since(one.failed) < compileAgain {
-		return errFailedBefore
-	}
 	kept, err := r.Engine.Snapshots(ctx)
 	if err != nil || slices.ContainsFunc(kept, func(s sandbox.Snapshot) bool { return s.Key == key }) {
-		return err
+		return err // another process may have made it
+	}
+	if !one.failed.IsZero() && time.Since(one.failed) < compileAgain {
+		return errFailedBefore
 	}
 	spec.Progress("compiling what every project of this toolchain needs, once")
 	workspace, err := os.MkdirTemp(filepath.Dir(spec.Workspace), ".toolchain-")

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -97,5 +99,51 @@ func TestWithoutACompiledToolchain(t *testing.T) {
 				t.Errorf("got %+v; it started from %q, kept %v", got.Result, last.Snapshot, b.engine.kept)
 			}
 		})
+	}
+}
+
+// One that could not be compiled is not waited for by the next set-up, until an hour later. If there is
+// one by then, because another process has made it, it is used at once.
+func TestAToolchainThatCannotBeCompiledIsTriedAgainAnHourLater(t *testing.T) {
+	t.Parallel()
+	entry, _ := environment.BuiltIn().Find("go")
+	synctest.Test(t, func(t *testing.T) {
+		b := newGoBench(t)
+		b.engine.results[entry.Toolchain.Run[0]] = []any{failedWith(1, "no space left on device"), printed("")}
+		setUp := func(project string) (from string, compiled bool) {
+			t.Helper()
+			b.engine.starts = nil
+			b.runFor(t, environment.Source{Project: project}, goPlan)
+			last := b.engine.starts[len(b.engine.starts)-1]
+			return last.Snapshot, len(b.engine.starts) > 1
+		}
+		if from, compiled := setUp("first"); from != "" || !compiled {
+			t.Fatalf("the first started from %q; tried to compile: %t", from, compiled)
+		}
+		time.Sleep(59 * time.Minute) //nolint:forbidigo // the time of a synctest bubble
+		if from, compiled := setUp("second"); from != "" || compiled {
+			t.Errorf("59 minutes later one started from %q; tried to compile: %t", from, compiled)
+		}
+		time.Sleep(time.Minute) //nolint:forbidigo // the time of a synctest bubble
+		if from, compiled := setUp("third"); !isToolchain(from) || !compiled {
+			t.Errorf("an hour later one started from %q; tried to compile: %t", from, compiled)
+		}
+	})
+}
+
+func TestAToolchainThatAnotherProcessHasCompiledIsUsed(t *testing.T) {
+	t.Parallel()
+	entry, _ := environment.BuiltIn().Find("go")
+	other := newGoBench(t)
+	other.runFor(t, environment.Source{Project: "first"}, goPlan)
+	key := other.engine.kept[0]
+	b := newGoBench(t)
+	b.engine.identity = other.engine.identity
+	b.engine.results[entry.Toolchain.Run[0]] = []any{failedWith(1, "no space left on device")}
+	b.runFor(t, environment.Source{Project: "second"}, goPlan)
+	b.engine.snapshots, b.engine.starts = []sandbox.Snapshot{{Key: key}}, nil
+	b.runFor(t, environment.Source{Project: "third"}, goPlan)
+	if len(b.engine.starts) != 1 || b.engine.starts[0].Snapshot != key {
+		t.Errorf("starts were %+v, and %s was there", b.engine.starts, key)
 	}
 }

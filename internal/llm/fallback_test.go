@@ -273,6 +273,30 @@ func TestACallThatWasGivenUpIsNoOutage(t *testing.T) {
 	}
 }
 
+// Nor does it say that the model is back, whatever the error: the next call finds out.
+func TestACallThatWasGivenUpEndsNoOutage(t *testing.T) {
+	t.Parallel()
+	for _, ends := range []llm.Kind{llm.BadAnswer, llm.Refused, llm.CutStream} {
+		synctest.Test(t, func(t *testing.T) {
+			first, second := &named{name: "first", fails: kind(llm.Overloaded)}, &named{name: "second"}
+			probe := &named{name: "first", fails: kind(ends)}
+			model := llm.WithFallback(llm.Fallback{First: first, Probe: probe, Second: second, Outages: &llm.Outages{}})
+			ask := func(ctx context.Context) (llm.Response, error) { return model.Chat(ctx, llm.Request{}, nil) }
+			_, _ = ask(t.Context())     // finds the outage
+			time.Sleep(5 * time.Minute) //nolint:forbidigo // the time of a synctest bubble
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := ask(ctx); err == nil || probe.calls() != 1 {
+				t.Errorf("%s: %v, the probe was asked %d times", ends, err, probe.calls())
+			}
+			probe.set(kind(llm.Overloaded))
+			if response, err := ask(t.Context()); err != nil || response.Model != "second" || first.calls() != 1 || probe.calls() != 2 {
+				t.Errorf("%s: then %q answered, %v; the first was asked %d times, the probe %d times", ends, response.Model, err, first.calls(), probe.calls())
+			}
+		})
+	}
+}
+
 func TestTheFallbackHasLimitsOfItsOwn(t *testing.T) {
 	t.Parallel()
 	first, second := &named{name: "first", context: 100_000, fails: kind(llm.Overloaded)}, &named{name: "second", context: 1000}

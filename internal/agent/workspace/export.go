@@ -158,8 +158,8 @@ func changedFrom(want, have listing) []string {
 // same reports whether a file is as the commit has it.
 func (e *export) same(near *nearby, name string) (bool, error) {
 	want := e.files[name]
-	if !near.isFolder(path.Dir(name)) {
-		return false, nil
+	if above, err := near.isFolder(path.Dir(name)); err != nil || !above {
+		return false, err
 	}
 	info, err := near.lstat(name)
 	if err != nil {

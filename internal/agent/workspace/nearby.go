@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"errors"
 	"io/fs"
 	"path"
 
@@ -15,7 +14,6 @@ type nearby struct {
 	folders map[string]bool // whether the path is a folder that is reached without a link
 	at      string
 	open    *workdir.Dir // nil for none
-	failed  error        // of the system, so that it is not known whether something is there
 }
 
 func newNearby(root *workdir.Dir) *nearby {
@@ -23,18 +21,23 @@ func newNearby(root *workdir.Dir) *nearby {
 }
 
 // isFolder reports whether the path is a folder that is reached without a link.
-func (n *nearby) isFolder(name string) bool {
+func (n *nearby) isFolder(name string) (bool, error) {
 	if is, seen := n.folders[name]; seen {
-		return is
+		return is, nil
 	}
-	is := n.isFolder(path.Dir(name))
+	is, err := n.isFolder(path.Dir(name))
+	if err != nil {
+		return false, err
+	}
 	if is {
 		info, err := n.root.Lstat(name)
+		if ofSystem(err) != nil { // it may be one
+			return false, failure(err, "cannot look at the workspace")
+		}
 		is = err == nil && info.IsDir()
-		n.failed = errors.Join(n.failed, ofSystem(err))
 	}
 	n.folders[name] = is
-	return is
+	return is, nil
 }
 
 // lstat describes what has the name.

@@ -69,7 +69,11 @@ func (p *patterns) ignored(name string, isDir bool) bool {
 // list lists a folder, whose name is at. What cannot be read is passed over, for it may have
 // gone in the meantime.
 func (l *lister) list(ctx context.Context, in *workdir.Dir, at string, above *patterns) error {
-	if l.isRepository(in, at) {
+	inner, err := l.isRepository(in, at)
+	if err != nil {
+		return err
+	}
+	if inner {
 		l.of.remark("workspace.inner_repository", quote(at))
 		above = nil
 	}
@@ -146,14 +150,14 @@ func (l *lister) read(in *workdir.Dir, at string, above *patterns) (*patterns, e
 
 // isRepository reports whether a folder below the top is a repository of its own, of which
 // nothing was checked out.
-func (l *lister) isRepository(in *workdir.Dir, at string) bool {
+func (l *lister) isRepository(in *workdir.Dir, at string) (bool, error) {
 	info, err := in.Lstat(".git")
 	if err != nil || at == "." {
-		return false
+		return false, ofSystem(err)
 	}
 	if info.IsDir() {
 		if _, err := in.Lstat(".git/HEAD"); err != nil {
-			return false
+			return false, ofSystem(err)
 		}
 	}
 	if l.folders == nil {
@@ -162,5 +166,5 @@ func (l *lister) isRepository(in *workdir.Dir, at string) bool {
 			markFolders(l.folders, name)
 		}
 	}
-	return !l.folders[at]
+	return !l.folders[at], nil
 }

@@ -86,15 +86,17 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 	for _, name := range slices.Sorted(maps.Keys(w.tracked)) { // folder by folder
 		was := w.tracked[name]
 		_, ofBase := base[name]
-		if !ofBase && w.isApart(name) || was.mode != submodule && !near.isFolder(path.Dir(name)) {
+		if !ofBase && w.isApart(name) {
+			continue
+		}
+		if above, err := near.isFolder(path.Dir(name)); err != nil {
+			return nil, err
+		} else if !above && was.mode != submodule {
 			continue
 		}
 		if err := w.include(ctx, near, files, name, was, ofBase); err != nil {
 			return nil, err
 		}
-	}
-	if near.failed != nil {
-		return nil, failure(near.failed, "cannot look at the workspace")
 	}
 	others, err := w.others(ctx)
 	if err != nil {

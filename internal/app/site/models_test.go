@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/app/config"
@@ -60,6 +61,28 @@ func TestAModelIsAskedAsIsKnown(t *testing.T) {
 		got, err := json.Marshal(asked)
 		if err != nil || string(got) != want {
 			t.Errorf("%s was asked with %s, %v; want %s", model, got, err, want)
+		}
+	}
+}
+
+// What a model thought is asked for unless the model is known not to think: OpenAI refuses that.
+func TestWhatAModelThoughtIsAskedFor(t *testing.T) {
+	t.Parallel()
+	for model, want := range map[string]bool{"gpt-4o": false, "gpt-4o-2024-08-06": false, "gpt-5.6-sol": true, "unknown": true} {
+		var body struct {
+			Include []string `json:"include"`
+		}
+		connected, err := connectThrough(config.LLM{Provider: "openai", API: "responses", Model: model, APIKey: "k"}, roundTrips(func(request *http.Request) (*http.Response, error) {
+			return nil, errors.Join(json.NewDecoder(request.Body).Decode(&body), errors.New("not today"))
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := connected.Chat(t.Context(), llm.Request{Messages: []llm.Message{llm.UserText("x")}}, nil); err == nil {
+			t.Error("it answered")
+		}
+		if got := slices.Contains(body.Include, "reasoning.encrypted_content"); got != want {
+			t.Errorf("%s is asked for what it thought: %t, want %t", model, got, want)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func basesOf(c taskset.Container) ([]sandbox.Base, error) {
 	bases, unclear := basesIn(text)
 	if unclear != "" {
 		return nil, task.Errorf(task.Unsupported, "it cannot be said which image the line %q of its Dockerfile names, so that it may have ONBUILD instructions, by which the engine can fetch from the network; that needs --allow-network", unclear).
-			WithHint("write FROM, the name of the image and AS in one line of its own, without variables")
+			WithHint("write FROM, the name of the image and AS in one line of its own, without variables; if it names a stage, there may be no < in the file, which can begin a text of several lines")
 	}
 	return bases, nil
 }

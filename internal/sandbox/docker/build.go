@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -94,32 +95,23 @@ func (e *Engine) lookAt(ctx context.Context, base sandbox.Base) error {
 }
 
 // watchBuild limits the containers of a build that commands name, as far as the builder does not: it
-// ends the build when they have written too much together, as far as was seen.
+// ends the build when they have written too much together, as far as was seen. A command can print what
+// the builder prints of the next one: what it names counts too, and takes the place of none.
 func (e *Engine) watchBuild(ctx context.Context, limits sandbox.Limits, commands <-chan string, stop context.CancelCauseFunc) {
 	measure := time.NewTimer(diskEvery)
 	defer measure.Stop()
-	threads := int64(2*limits.Processes + spareThreads)
-	var now string // the container
-	var before, last int64
+	of := builders{engine: e, threads: int64(2*limits.Processes + spareThreads), wrote: map[string]int64{}}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case next := <-commands:
-			if now != "" && e.isRunning(ctx, now) {
-				continue // printed by the command itself: the builder begins the next one when this has ended
-			}
-			now, before, last = next, before+last, 0
-			_, err := e.api.ContainerUpdate(ctx, now, client.ContainerUpdateOptions{Resources: &container.Resources{PidsLimit: &threads}})
-			if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsConflict(err) && e.isRunning(ctx, now) {
+			if err := of.add(ctx, next); err != nil {
 				stop(failed(err, "the processes of a build cannot be limited"))
 			}
 		case <-measure.C:
 			began := time.Now()
-			if now != "" {
-				last = max(last, e.taken(ctx, now))
-			}
-			if before+last > limits.Disk {
+			if of.measure(ctx) > limits.Disk {
 				stop(errBuildDisk)
 			}
 			measure.Reset(max(diskEvery, time.Since(began)))
@@ -127,9 +119,64 @@ func (e *Engine) watchBuild(ctx context.Context, limits sandbox.Limits, commands
 	}
 }
 
-func (e *Engine) isRunning(ctx context.Context, id string) bool {
+// builders are the containers of a build.
+type builders struct {
+	engine  *Engine
+	threads int64            // that each may have
+	first   time.Time        // when the first was made, by the clock of the engine
+	wrote   map[string]int64 // how much those wrote that may be running
+	before  int64            // how much the others did
+}
+
+// add limits a container that was named. Others than the builder's are left alone as far as they can be
+// told: those that are older than the build, and our own sandboxes.
+func (b *builders) add(ctx context.Context, id string) error {
+	for one, wrote := range b.wrote {
+		if b.engine.hasEnded(ctx, one) {
+			delete(b.wrote, one)
+			b.before += wrote
+		}
+	}
+	found, err := b.engine.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	if errdefs.IsNotFound(err) {
+		return nil // it has ended, or there never was one
+	}
+	if err != nil {
+		return err
+	}
+	made, _ := time.Parse(time.RFC3339Nano, found.Container.Created) // without a date it is limited
+	if _, mine := b.engine.mine.Load(found.Container.ID); mine || made.Before(b.first) || !strings.HasPrefix(found.Container.ID, id) {
+		return nil
+	}
+	if b.first.IsZero() {
+		b.first = made // before it no command could print anything
+	}
+	b.wrote[id] = max(b.wrote[id], 0)
+	_, err = b.engine.api.ContainerUpdate(ctx, id, client.ContainerUpdateOptions{Resources: &container.Resources{PidsLimit: &b.threads}})
+	if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsConflict(err) && !b.engine.hasEnded(ctx, id) {
+		return err
+	}
+	return nil
+}
+
+// measure is how much they have written, as far as was seen.
+func (b *builders) measure(ctx context.Context) int64 {
+	total := b.before
+	for one, wrote := range b.wrote {
+		b.wrote[one] = max(wrote, b.engine.taken(ctx, one))
+		total += b.wrote[one]
+	}
+	return total
+}
+
+// hasEnded reports whether a container surely runs no more.
+func (e *Engine) hasEnded(ctx context.Context, id string) bool {
 	found, err := e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
-	return err == nil && found.Container.State != nil && found.Container.State.Running
+	if err != nil {
+		return errdefs.IsNotFound(err)
+	}
+	state := found.Container.State
+	return state != nil && !state.Running && state.Status != container.StateCreated
 }
 
 var errBuildDisk = task.Errorf(task.Invalid, "building the image exceeded the limit of %s", sandbox.DiskLimit)

@@ -269,6 +269,15 @@ func scanNoteAnd(r row, more ...any) (n store.Note, err error) {
 // author may not write any more, to a note whose words have lost theirs: else these would stay. Hashes of
 // notes that a person has forgotten or edited stay.
 func (l *learning) forgetGone(ctx context.Context, lesson store.Lesson) error {
+	for range 2 { // what goes may have given its words to a note that others of the pull request keep
+		if err := l.forgetThose(ctx, lesson); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *learning) forgetThose(ctx context.Context, lesson store.Lesson) error {
 	type kept struct {
 		source, note string
 		orphaned     bool // the comment whose words the note has is gone

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ var memoryChecks = []check{
 	{"a repository whose notes were all used keeps a new one", newNoteStays},
 	{"a note stays while one of its comments is there", oneOfTwoComments},
 	{"words of a comment that is gone stay in no note", wordsOfNobody},
+	{"nor if others of the same pull request asked for the same", wordsOfNobodyThere},
 	{"a note gets the words of another pull request's comment when its own is gone", wordsOfAnother},
 	{"a pull request that was closed, opened again and merged ended well for all its comments", mergedLater},
 	{"a comment that comes to say something else leaves its note", commentLeaves},
@@ -239,6 +241,22 @@ func wordsOfNobody(t *testing.T, s store.Store) {
 	must(t, s.Learn(t.Context(), lesson([]string{})))
 	must(t, s.Learn(t.Context(), other))
 	equal(t, len(notes(t, s)), 0)
+}
+
+func wordsOfNobodyThere(t *testing.T, s store.Store) {
+	for _, gone := range []string{"a", "c"} { // before and after the other
+		present := slices.DeleteFunc([]string{"a", "b", "c"}, func(source string) bool { return source == gone })
+		first := learned(gone, "Close the gate.")
+		must(t, s.Learn(t.Context(), lesson([]string{gone}, first)))
+		of := notes(t, s)[0].ID
+		all := []store.Learned{first}
+		for _, source := range present {
+			all = append(all, sameAs(of, source, "bob"))
+		}
+		must(t, s.Learn(t.Context(), lesson([]string{"a", "b", "c"}, all...)))
+		must(t, s.Learn(t.Context(), lesson(present))) // the first was deleted, and bob may not write any more
+		equal(t, len(notes(t, s)), 0)
+	}
 }
 
 func mergedLater(t *testing.T, s store.Store) {
