@@ -62,7 +62,7 @@ func (h *homeView) idle() bool {
 
 func (p *Pages) showHome(r *http.Request, v visit) (templ.Component, error) {
 	ctx := r.Context()
-	now, err := p.readTasks(ctx)
+	now, err := p.tasksForPage(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,9 +78,7 @@ func (p *Pages) showHome(r *http.Request, v visit) (templ.Component, error) {
 	for _, one := range now.active {
 		view.sort(one)
 	}
-	if err := p.addTurns(ctx, &view, now.active); err != nil {
-		return nil, err
-	}
+	view.addTurns(now.turns)
 	view.agents = agentRows(v, now.agents, view.running)
 	if _, view.spent, err = p.Store.Spent(ctx, "", v.now); err != nil {
 		return nil, err
@@ -93,14 +91,10 @@ func (p *Pages) showHome(r *http.Request, v visit) (templ.Component, error) {
 
 // addTurns puts the tasks that wait in the order in which they are handed out, with why each
 // waits.
-func (p *Pages) addTurns(ctx context.Context, view *homeView, active []task.Task) error {
-	turns, err := p.turns(ctx, active)
-	if err != nil {
-		return err
-	}
-	view.turns = byTask(turns)
-	queued := make(map[task.ID]task.Task, len(view.waiting))
-	for _, one := range view.waiting {
+func (h *homeView) addTurns(turns []Turn) {
+	h.turns = byTask(turns)
+	queued := make(map[task.ID]task.Task, len(h.waiting))
+	for _, one := range h.waiting {
 		queued[one.ID] = one
 	}
 	var sorted []task.Task
@@ -110,13 +104,12 @@ func (p *Pages) addTurns(ctx context.Context, view *homeView, active []task.Task
 			delete(queued, turn.Task)
 		}
 	}
-	for _, one := range view.waiting { // what came into the queue at this moment
+	for _, one := range h.waiting { // what came into the queue at this moment
 		if _, left := queued[one.ID]; left {
 			sorted = append(sorted, one)
 		}
 	}
-	view.waiting = sorted
-	return nil
+	h.waiting = sorted
 }
 
 func (h *homeView) sort(one task.Task) {

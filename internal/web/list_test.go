@@ -183,22 +183,6 @@ func (h *house) many(t testing.TB, count int) {
 	}
 }
 
-// BenchmarkLists measures how long the pages with lists take with 2,000 tasks in the queue.
-func BenchmarkLists(b *testing.B) {
-	h := newHouse(b, withBroker)
-	h.many(b, 2000)
-	vera := h.visitor(b, "vera")
-	for name, path := range map[string]string{"home": "/", "queue": "/queue", "search": "/queue?q=task+1999&sort=-title", "agents": "/agents"} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				if status, _ := vera.get(path); status != http.StatusOK {
-					b.Fatal(status)
-				}
-			}
-		})
-	}
-}
-
 // A view of a list can be saved under a name, by its reader and for nobody else.
 func TestSavedLinks(t *testing.T) {
 	t.Parallel()

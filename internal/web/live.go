@@ -40,10 +40,15 @@ func (p *Pages) whenHappened(see look, onBoard bool) look {
 	var ended time.Time
 	var took time.Duration
 	return func(ctx context.Context) (string, error) {
-		is, begun := count(), time.Now()
-		if since := begun.Sub(ended); last != "" && (since < lookShare*took || is == seen && since < lookAnyway) {
-			return last, nil
+		if last != "" {
+			if count() == seen && time.Since(ended) < lookAnyway {
+				return last, nil
+			}
+			if err := wait(ctx, time.Until(ended.Add(lookShare*took))); err != nil {
+				return "", err
+			}
 		}
+		is, begun := count(), time.Now()
 		revision, err := see(ctx)
 		if err != nil {
 			return "", err
@@ -51,6 +56,18 @@ func (p *Pages) whenHappened(see look, onBoard bool) look {
 		last, seen, ended = revision, is, time.Now()
 		took = ended.Sub(begun)
 		return revision, nil
+	}
+}
+
+// wait returns after d, or with an error when the context ends.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err() //nolint:wrapcheck // nobody reads any more
 	}
 }
 

@@ -88,6 +88,7 @@ type Pages struct {
 	apps     appAttempts
 	live     *watchers
 	changed  keptChanges
+	tasks    shared[tasksNow]
 	seal     cipher.AEAD   // of linked accounts
 	failures *rate.Limiter // of sign-ins that are in the audit log
 	handler  http.Handler

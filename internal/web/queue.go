@@ -43,7 +43,7 @@ const (
 
 func (p *Pages) showQueue(r *http.Request, v visit) (templ.Component, error) {
 	view := queueView{listing: readListing(r, stateName, typeName, repositoryName, reasonName, beforeName), steered: p.Steering != nil, did: did(r, v)}
-	now, err := p.readTasks(r.Context())
+	now, err := p.tasksForPage(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (p *Pages) showQueue(r *http.Request, v visit) (templ.Component, error) {
 	if view.links, err = p.linksOf(r.Context(), v, view.path); err != nil {
 		return nil, err
 	}
-	rows, err := p.queueRows(r.Context(), v, &view, now.active)
+	rows, err := p.queueRows(r.Context(), v, &view, now)
 	if err != nil {
 		return nil, err
 	}
@@ -59,18 +59,14 @@ func (p *Pages) showQueue(r *http.Request, v visit) (templ.Component, error) {
 	return queuePage(v, view), nil
 }
 
-// queueRows are the rows of all pages, in order. Active is all tasks that have not ended.
-func (p *Pages) queueRows(ctx context.Context, v visit, view *queueView, active []task.Task) ([]queueRow, error) {
-	found, err := p.listed(ctx, view, active)
+// queueRows are the rows of all pages, in order.
+func (p *Pages) queueRows(ctx context.Context, v visit, view *queueView, now tasksNow) ([]queueRow, error) {
+	found, err := p.listed(ctx, view, now.active)
 	if err != nil {
 		return nil, err
 	}
-	turns, err := p.turns(ctx, active)
-	if err != nil {
-		return nil, err
-	}
-	of, at := byTask(turns), make(map[task.ID]int, len(turns))
-	for i, turn := range turns {
+	of, at := byTask(now.turns), make(map[task.ID]int, len(now.turns))
+	for i, turn := range now.turns {
 		at[turn.Task] = i
 	}
 	rows := make([]queueRow, 0, len(found))

@@ -3,9 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -115,55 +113,6 @@ func (p *Pages) changesFor(role access.Role, name func(*http.Request) (string, l
 			return revision, to.send("changed", revision, "{}")
 		})
 	})
-}
-
-// tasksNow is how the tasks are that are under way, and what waits for people.
-type tasksNow struct {
-	active []task.Task
-	needs  []task.Need
-	agents []store.Agent // with a valid token
-	// revision changes with every task that is under way or was lately, and with what waits for
-	// people.
-	revision string
-}
-
-func (p *Pages) readTasks(ctx context.Context) (now tasksNow, err error) {
-	if now.active, err = p.Store.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Queued, task.Running, task.Paused}}); err != nil {
-		return now, err
-	}
-	lately, err := p.Store.ListTasks(ctx, store.TaskFilter{UpdatedSince: p.Now().Add(-time.Minute)})
-	if err != nil {
-		return now, err
-	}
-	sum := fnv.New64a()
-	for _, one := range slices.Concat(now.active, lately) {
-		_, _ = fmt.Fprint(sum, one.ID, one.Generation, one.State, one.Phase, one.Reason, one.Lease.Agent, one.Title, ";") // a hash takes everything
-	}
-	if now.needs, err = p.needs(ctx); err != nil {
-		return now, err
-	}
-	for _, one := range now.needs {
-		detail := one.Detail
-		if one.Kind == task.NeedServer {
-			detail = "" // it may differ with each try
-		}
-		_, _ = fmt.Fprint(sum, one.Key, one.Reason, one.Tasks, one.Percent, detail, ";")
-	}
-	if now.agents, err = p.Store.ListAgents(ctx); err != nil {
-		return now, err
-	}
-	now.agents = slices.DeleteFunc(now.agents, func(a store.Agent) bool { return !a.RevokedAt.IsZero() })
-	for _, one := range now.agents {
-		_, _ = fmt.Fprint(sum, one.Name, one.Unable, one.Detail, one.Silent(p.Now()), ";")
-	}
-	now.revision = fmt.Sprintf("%x", sum.Sum64())
-	return now, nil
-}
-
-// tasksRevision is the revision of all tasks, and of what waits for people.
-func (p *Pages) tasksRevision(ctx context.Context) (string, error) {
-	now, err := p.readTasks(ctx)
-	return now.revision, err
 }
 
 // itemRevision changes with an item of the board and the tasks for it.

@@ -43,7 +43,7 @@ var measures = []struct {
 	{"hand-out", measureHandOut, noProgram},
 	{"river", measureRiver, noProgram},
 	{"waiting", measureWaiting, 0},
-	{"pages", goBenchmarks("./internal/web", "PageWeight|EventToScreen|LivePages", "-benchtime", "3x"), noProgram},
+	{"pages", goBenchmarks("./internal/web", "PageWeight|Lists|ToScreen|LivePages", "-benchtime", "3x"), noProgram},
 	{"sandboxes", measureSandboxes, 0},
 	{"pods", measurePods, 0},
 	{"demo", measureDemo, 0},

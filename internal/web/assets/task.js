@@ -73,11 +73,16 @@ export function start(task, { listen, refresh, localTimes, merges }) {
 
   // What is around the journal is fetched anew when an entry says that it has changed.
   const around = ["state", "phase", "plan", "receipt", "signal", "usage", "saved"];
+  // The first is at once; what follows it closely shares the next request.
+  let last = 0;
   let parts = 0;
   function changed(kind) {
-    if (!around.includes(kind)) return;
-    clearTimeout(parts);
-    parts = setTimeout(refreshParts, 250);
+    if (!around.includes(kind) || parts) return;
+    parts = setTimeout(() => {
+      parts = 0;
+      last = performance.now();
+      refreshParts();
+    }, Math.max(0, last + 250 - performance.now()));
   }
   function refreshParts() {
     const address = new URL(location.href);
