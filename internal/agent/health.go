@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/lifecycle"
@@ -69,12 +70,14 @@ func UnableOf(err error) *UnableError {
 	if failed, is := errors.AsType[*llm.Error](err); is && modelReasons[failed.Kind] != "" {
 		return &UnableError{Reason: modelReasons[failed.Kind], Provider: failed.Provider, Model: failed.Model, Err: failed}
 	}
-	// Before sandboxes: one that cannot be recorded on a full disk can be had when there is room again,
-	// which is looked for sooner than another sandbox.
-	if task.CodeOf(err) == task.DataDir {
+	unusable, noSandbox := errors.AsType[*sandbox.UnusableError](err)
+	// A sandbox that cannot be recorded on a full disk can be had when there is room again, which is
+	// looked for sooner than another sandbox.
+	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	if task.CodeOf(err) == task.DataDir && (full || !noSandbox) {
 		return &UnableError{Reason: task.ReasonDiskNotWritable, Err: err}
 	}
-	if unusable, is := errors.AsType[*sandbox.UnusableError](err); is {
+	if noSandbox {
 		return &UnableError{Reason: task.ReasonNoSandbox, Err: unusable.Err}
 	}
 	return nil

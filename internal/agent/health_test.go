@@ -136,6 +136,7 @@ func TestTaskThatOnlyThisAgentCannotDoIsHandedBack(t *testing.T) {
 	t.Parallel()
 	unusable := sandbox.StartError(task.Errorf(task.NotReady, "toomanyrequests"))
 	full := task.Wrap(task.DataDir, syscall.ENOSPC, "the sandbox cannot be recorded")
+	files := task.Wrap(task.DataDir, syscall.EMFILE, "the sandbox cannot be recorded")
 	rejected := llm.StatusError("p", 401, nil, "", "bad key", nil)
 	for _, is := range []struct {
 		met, found error
@@ -144,6 +145,7 @@ func TestTaskThatOnlyThisAgentCannotDoIsHandedBack(t *testing.T) {
 	}{
 		{unusable, nil, task.ReasonSandboxNotStarted, "toomanyrequests"},
 		{sandbox.StartError(full), nil, task.ReasonTooLittleSpace, "the sandbox cannot be recorded"},
+		{sandbox.StartError(files), nil, task.ReasonSandboxNotStarted, "the sandbox cannot be recorded"},
 		{rejected, &agent.UnableError{Reason: task.ReasonKeyRejected, Partial: true, Err: rejected}, task.ReasonRoleModel, "bad key"},
 	} {
 		f := newFaulty(t, is.met, assignment(), second())

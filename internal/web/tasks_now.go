@@ -67,8 +67,9 @@ func (p *Pages) tasksRevision(ctx context.Context) (string, error) {
 	return now.revision, err
 }
 
-// tasksForPage is how the tasks are, with their turns. Pages that are asked for at the same time
-// share one reading: all open ones ask again when something happens.
+// tasksForPage is how the tasks are, with their turns. The overview and
+// the list of tasks, when they are asked for at the same time, share one reading: all open ones ask
+// again when something happens.
 func (p *Pages) tasksForPage(ctx context.Context) (tasksNow, error) {
 	return p.tasks.read(ctx, func(ctx context.Context) (tasksNow, error) {
 		now, err := p.readTasks(ctx)
@@ -96,6 +97,9 @@ type reading[T any] struct {
 
 var errNotRead = errors.New("reading ended in a panic")
 
+// longestReading bounds a reading, as of a database that does not answer: all others wait for it.
+const longestReading = 30 * time.Second
+
 // read returns what the next call of get that begins returns. One of those who wait calls it.
 func (s *shared[T]) read(ctx context.Context, get func(context.Context) (T, error)) (T, error) {
 	s.mutex.Lock()
@@ -121,6 +125,8 @@ func (s *shared[T]) read(ctx context.Context, get func(context.Context) (T, erro
 	s.last, s.next = mine.done, nil
 	s.mutex.Unlock()
 	// Others wait for it even if this reader goes away.
-	mine.value, mine.err = get(context.WithoutCancel(ctx))
+	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), longestReading)
+	defer end()
+	mine.value, mine.err = get(ctx)
 	return mine.value, mine.err
 }

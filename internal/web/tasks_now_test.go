@@ -89,6 +89,29 @@ func TestSharedReadingThatPanics(t *testing.T) {
 	})
 }
 
+// A reading that does not end is given up: it does not stop those that come after it.
+func TestSharedReadingThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var one shared[int]
+		var all sync.WaitGroup
+		all.Go(func() {
+			_, err := one.read(t.Context(), func(ctx context.Context) (int, error) {
+				<-ctx.Done()
+				return 0, ctx.Err()
+			})
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("it ended with %v", err)
+			}
+		})
+		synctest.Wait()
+		if got, err := one.read(t.Context(), func(context.Context) (int, error) { return 1, nil }); got != 1 || err != nil {
+			t.Errorf("the next reading is %d, %v", got, err)
+		}
+		all.Wait()
+	})
+}
+
 // What happens soon after a look is seen when the pause after that look is over, however seldom
 // there is a look without an event.
 func TestLookAfterAPause(t *testing.T) {

@@ -32,7 +32,7 @@ func rowsOfGo(output string) (rows []row) {
 			continue
 		}
 		name := strings.TrimPrefix(words[0], "Benchmark")
-		if at := strings.LastIndexByte(name, '-'); at > 0 {
+		if at := strings.LastIndexByte(name, '-'); at > 0 && strings.Trim(name[at+1:], "0123456789") == "" {
 			name = name[:at] // the number of processors
 		}
 		var values []string

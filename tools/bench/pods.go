@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox"
@@ -76,6 +77,8 @@ func inCluster(ctx context.Context) ([]row, error) {
 	}
 	command := exec.CommandContext(ctx, script, "with", self, "pods")
 	command.Stderr = os.Stderr
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) } // it takes the cluster down
+	command.WaitDelay = time.Minute
 	output, err := command.Output()
 	if err != nil {
 		return nil, err

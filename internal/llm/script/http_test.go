@@ -56,7 +56,17 @@ func TestRequestsOfOtherPrograms(t *testing.T) {
 		}
 		ids[answer.ID] = true
 	}
-	if len(ids) != 2 {
+	for range 2 {
+		for path, body := range map[string]string{"/v1/chat/completions": `"messages":[{"role":"user","content":"hi"}]`, "/v1/responses": `"input":"hi"`} {
+			_, text := post(t, server.URL+path, `{"model":"m",`+body+`}`)
+			var answer struct{ ID string }
+			if err := json.Unmarshal([]byte(text), &answer); err != nil || answer.ID == "" {
+				t.Errorf("%s: %s", path, text)
+			}
+			ids[answer.ID] = true
+		}
+	}
+	if len(ids) != 6 {
 		t.Errorf("the ids are %v", ids)
 	}
 	if status, text := post(t, server.URL+"/v1/messages", `{"model":"m","max_tokens":9,"messages":[{"role":"system","content":"first"},{"role":"user","content":"hi"}]}`); status != 400 {

@@ -138,10 +138,10 @@ func (b *builders) add(ctx context.Context, id string) error {
 		}
 	}
 	found, err := b.engine.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
-	if errdefs.IsNotFound(err) {
-		return nil // it has ended, or there never was one
-	}
 	if err != nil {
+		if b.engine.hasEnded(ctx, id) { // or there never was one
+			return nil
+		}
 		return err
 	}
 	made, _ := time.Parse(time.RFC3339Nano, found.Container.Created) // without a date it is limited

@@ -121,10 +121,11 @@ func TestAPodWhoseAnswerWasLostIsRemoved(t *testing.T) {
 	t.Parallel()
 	s := &podServer{fail: make(chan struct{})}
 	making := make(chan struct{})
+	var makes sync.Once
 	asked := 0
 	s.posted = func(w http.ResponseWriter, _ *http.Request, name string, warm bool) bool {
 		if warm { // it may give way, so that the quota is asked again
-			close(making)
+			makes.Do(func() { close(making) })
 			return true
 		}
 		switch asked++; asked {
@@ -156,11 +157,11 @@ func TestAPodInTheMakingGivesWay(t *testing.T) {
 	t.Parallel()
 	s := &podServer{fail: make(chan struct{})}
 	making := make(chan struct{})
-	var fails sync.Once
+	var makes, fails sync.Once
 	unnoticed, accepted := 3, false
 	s.posted = func(w http.ResponseWriter, _ *http.Request, _ string, warm bool) bool {
 		if warm {
-			close(making)
+			makes.Do(func() { close(making) })
 			return true
 		}
 		if len(s.pods) > 0 {

@@ -172,7 +172,9 @@ func (w *warmPods) made(kind warmKind, made *box, err error, now time.Time) (kep
 	surplus := w.surplus > 0
 	if surplus {
 		w.surplus--
-		w.gave = now // it is removed now
+		if err == nil {
+			w.gave = now // it is removed now
+		}
 	}
 	shelf, known := w.shelves[kind]
 	if !known {

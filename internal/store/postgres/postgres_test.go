@@ -85,7 +85,7 @@ func TestHandOut(t *testing.T) {
 	t.Parallel()
 	storetest.HandOut{
 		Address: testkit.Postgres(t), Open: Open,
-		Tasks: 10_000, Workers: 8, Kills: 6, Batch: 20,
+		Tasks: 3_000, Workers: 8, Kills: 6, Batch: 20,
 	}.Prove(t)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/toryo-dev/toryo/internal/store"
 	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // refused opens and looks at a file that must be refused, and checks that this
@@ -406,5 +407,25 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 		if found, err := s.Review(t.Context(), ids[owner]); err != nil || found.Owner != want {
 			t.Errorf("what was %q's is %q's, %v", owner, found.Owner, err)
 		}
+	}
+}
+
+// What ended lately is found by its time, however much has ended.
+func TestEndedTasksAreFoundByTime(t *testing.T) {
+	t.Parallel()
+	path := testkit.SQLite(t, Open)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	var plan string
+	var number, parent, unused int
+	row := db.QueryRowContext(t.Context(), `EXPLAIN QUERY PLAN SELECT * FROM tasks WHERE state IN ('done', 'failed', 'stopped') AND updated_at >= 1 ORDER BY id`)
+	if err := row.Scan(&number, &parent, &unused, &plan); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(plan, "tasks_by_state (state=? AND updated_at>?)") {
+		t.Errorf("the plan is %s", plan)
 	}
 }

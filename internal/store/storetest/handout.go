@@ -74,7 +74,7 @@ func work(ctx context.Context, reports io.Writer, address string, open func(ctx 
 	defer func() { _ = s.Close() }()
 	agent := filepath.Base(record.Name())
 	for {
-		queue, err := s.Queue(ctx, noon, 0)
+		queue, err := s.Queue(ctx, noon, 4*batch) // of each repository, of which there is one
 		if err != nil {
 			return err
 		}
