@@ -50,6 +50,7 @@ var measures = []struct {
 	{"demo", measureDemo, 0},
 	{"first-day", measureFirstDay, noProgram | long},
 
+	{"large-run", measureLargeRun, long},
 	{"load", measureLoad, long},
 	{"idle", measureIdle, long},
 	{"reading", measureReading, long},
