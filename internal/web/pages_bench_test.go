@@ -102,6 +102,7 @@ func (h *house) measureScreen(b *testing.B, path, part string, cause func(text s
 
 // asServed has the order of tasks and what they wait for from the parts that a server has.
 func asServed(b *testing.B, notifier *broker.Notifier) with {
+	b.Helper()
 	return func(o *Options) {
 		database, _ := o.Store.(store.Store) // newHouse puts it there
 		hands := broker.NewHandOut(broker.HandOutOptions{

@@ -17,7 +17,7 @@ func TestSharedReading(t *testing.T) {
 		get := func(ctx context.Context) (int, error) {
 			reads++
 			mine := reads
-			time.Sleep(time.Second) // of the bubble
+			<-time.After(time.Second)
 			return mine, ctx.Err()
 		}
 		var one shared[int]
@@ -55,7 +55,7 @@ func TestSharedReadingThatPanics(t *testing.T) {
 		go func() {
 			defer func() { _ = recover() }()
 			_, _ = one.read(t.Context(), func(context.Context) (int, error) {
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 				panic("broken")
 			})
 		}()
@@ -122,7 +122,7 @@ func TestLookAfterAPause(t *testing.T) {
 		looks := 0
 		see := p.whenHappened(func(context.Context) (string, error) {
 			looks++
-			time.Sleep(10 * time.Millisecond) // how long a look takes
+			<-time.After(10 * time.Millisecond) // how long a look takes
 			return time.Now().String(), nil
 		}, false)
 		first, err := see(t.Context())

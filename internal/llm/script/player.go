@@ -61,6 +61,9 @@ type played struct {
 	plan   Answer // delay, pace, cut, error
 }
 
+// id is that of the answer.
+func (a *played) id(prefix string) string { return prefix + strconv.Itoa(a.number) }
+
 // play finds the rule for the request, counts it and records the request.
 func (p *Player) play(record Record) (played, error) {
 	p.mu.Lock()

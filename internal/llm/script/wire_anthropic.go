@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/toryo-dev/toryo/internal/llm"
 )
@@ -150,24 +149,11 @@ func (anthropicWire) messages(request *llm.Request, raw json.RawMessage) (breakp
 		if message.Role != llm.User && message.Role != llm.Assistant && !isSystem {
 			return 0, fmt.Errorf("messages.%d: unexpected role %q", i, message.Role)
 		}
-		blocks, err := anthropicContent(message.Content)
+		parts, marks, err := anthropicParts(message.Content, names)
 		if err != nil {
-			return 0, fmt.Errorf("messages.%d: %w", i, err)
+			return 0, fmt.Errorf("messages.%d%w", i, err)
 		}
-		var parts []llm.Part
-		textSeen := false
-		for j, block := range blocks {
-			breakpoints += countBreakpoint(block.Cache)
-			part, err := block.part(names)
-			if err != nil {
-				return 0, fmt.Errorf("messages.%d.content.%d: %w", i, j, err)
-			}
-			if part.Result != nil && textSeen {
-				return 0, fmt.Errorf("messages.%d: tool_result blocks must come first", i)
-			}
-			textSeen = textSeen || part.Text != "" || part.Image != nil
-			parts = append(parts, part)
-		}
+		breakpoints += marks
 		if isSystem {
 			for _, part := range parts {
 				request.System += part.Text
@@ -177,6 +163,28 @@ func (anthropicWire) messages(request *llm.Request, raw json.RawMessage) (breakp
 		request.Messages = append(request.Messages, llm.Message{Role: message.Role, Parts: parts})
 	}
 	return breakpoints, nil
+}
+
+// anthropicParts reads the content of a message. What an error says goes on after the message's place.
+func anthropicParts(content json.RawMessage, names map[string]string) (parts []llm.Part, breakpoints int, err error) {
+	blocks, err := anthropicContent(content)
+	if err != nil {
+		return nil, 0, fmt.Errorf(": %w", err)
+	}
+	textSeen := false
+	for i, block := range blocks {
+		breakpoints += countBreakpoint(block.Cache)
+		part, err := block.part(names)
+		if err != nil {
+			return nil, 0, fmt.Errorf(".content.%d: %w", i, err)
+		}
+		if part.Result != nil && textSeen {
+			return nil, 0, errors.New(": tool_result blocks must come first")
+		}
+		textSeen = textSeen || part.Text != "" || part.Image != nil
+		parts = append(parts, part)
+	}
+	return parts, breakpoints, nil
 }
 
 func (b anthropicBlock) part(names map[string]string) (llm.Part, error) {
@@ -259,12 +267,10 @@ func (anthropicWire) whole(model string, answer played) any {
 		}
 	}
 	return fields{
-		"id": answer.messageID(), "type": "message", "role": "assistant", "model": model, "content": content,
+		"id": answer.id("msg_"), "type": "message", "role": "assistant", "model": model, "content": content,
 		"stop_reason": anthropicStops[answer.stop], "stop_sequence": nil, "usage": anthropicUsage(answer.usage),
 	}
 }
-
-func (p played) messageID() string { return "msg_" + strconv.Itoa(p.number) }
 
 func anthropicThinking(thinking llm.Thinking) fields {
 	if thinking.Text == "" {
@@ -310,7 +316,7 @@ func (s *anthropicStream) begin() {
 	usage := anthropicUsage(s.answer.usage)
 	usage["output_tokens"] = 1
 	s.event("message_start", fields{"message": fields{
-		"id": s.answer.messageID(), "type": "message", "role": "assistant", "model": s.model, "content": []any{},
+		"id": s.answer.id("msg_"), "type": "message", "role": "assistant", "model": s.model, "content": []any{},
 		"stop_reason": nil, "stop_sequence": nil, "usage": usage,
 	}})
 	s.event("ping", fields{})

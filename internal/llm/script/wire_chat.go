@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"strconv"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/lazyregexp"
@@ -256,8 +255,6 @@ func chatUsage(usage llm.Usage) fields {
 	}
 }
 
-func (p played) chatID() string { return "chatcmpl-" + strconv.Itoa(p.number) }
-
 func chatCall(call llm.Call) fields {
 	return fields{"id": call.ID, "type": "function", "function": fields{"name": call.Name, "arguments": call.Arguments}}
 }
@@ -279,7 +276,7 @@ func (chatWire) whole(model string, answer played) any {
 		message["tool_calls"] = calls
 	}
 	return fields{
-		"id": answer.chatID(), "object": "chat.completion", "created": 0, "model": model,
+		"id": answer.id("chatcmpl-"), "object": "chat.completion", "created": 0, "model": model,
 		"choices": []any{fields{"index": 0, "message": message, "finish_reason": chatStops[answer.stop]}},
 		"usage":   chatUsage(answer.usage),
 	}
@@ -313,7 +310,7 @@ type chatStream struct {
 }
 
 func (s *chatStream) chunk(choices []any, more fields) {
-	chunk := fields{"id": s.answer.chatID(), "object": "chat.completion.chunk", "created": 0, "model": s.model, "choices": choices}
+	chunk := fields{"id": s.answer.id("chatcmpl-"), "object": "chat.completion.chunk", "created": 0, "model": s.model, "choices": choices}
 	maps.Copy(chunk, more)
 	event(s.w, "", chunk)
 }

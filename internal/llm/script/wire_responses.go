@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -204,7 +203,7 @@ func (r responsesWire) response(model string, answer played, status string) fiel
 		}
 	}
 	response := fields{
-		"id": "resp_" + strconv.Itoa(answer.number), "object": "response", "created_at": 0, "model": model, "status": status, "output": output,
+		"id": answer.id("resp_"), "object": "response", "created_at": 0, "model": model, "status": status, "output": output,
 		"error": nil, "incomplete_details": nil, "parallel_tool_calls": true, "tool_choice": "auto", "tools": []any{},
 	}
 	if status != "in_progress" {

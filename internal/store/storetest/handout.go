@@ -153,7 +153,9 @@ func (h HandOut) queue(ctx context.Context, t *testing.T, s store.Store) {
 			}
 		}
 	})
-	equal(t, len(readyAt(t, s, noon)), h.Tasks)
+	ready, err := s.Queue(ctx, noon, 0)
+	must(t, err)
+	equal(t, len(ready.Ready), h.Tasks)
 }
 
 // run starts the workers, kills some and replaces them, and returns how many died
