@@ -79,7 +79,7 @@ bench: ## Measure what users feel, and other programs beside it, in less than 15
 	@scripts/install-needs postgresql bubblewrap docker chromium kubernetes
 	@POSTGRES_FSYNC=on scripts/with-services go run ./tools/bench
 
-bench-long: ## Measure what takes longer: load, idleness, forges, verdicts, comments, restarts
+bench-long: ## Measure what takes longer: load, idleness, forges, verdicts, comments, restarts, a large repository, empty caches
 	@scripts/install-needs postgresql bubblewrap docker gitea
 	@POSTGRES_FSYNC=on scripts/with-services go run ./tools/bench long
 	@echo "What make test took the last time:"

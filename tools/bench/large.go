@@ -42,6 +42,9 @@ func runLarge(ctx context.Context, folder string, begin bool) (took ran, megabyt
 		name: "Toryo", timeout: largeTimeout, onlyFirst: begin,
 		rules: toryoRules(`echo step-${turn} > step-${turn}.txt`), command: toryoRunIn(filepath.Dir(folder), repository),
 	}
+	if begin {
+		one.timeout = beginTimeout
+	}
 	took, err = one.run(ctx, filepath.Join(folder, "run"))
 	return took, megabytes, err
 }

@@ -129,7 +129,7 @@ func run() error {
 		fmt.Fprintf(os.Stderr, "%s: %.0f s\n", one.name, time.Since(begun).Seconds())
 	}
 	fmt.Print(table(rows))
-	return errors.Join(failures...)
+	return errors.Join(append(failures, ctx.Err())...)
 }
 
 // checkNames refuses what is no measure, and lists those that there are.

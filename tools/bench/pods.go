@@ -80,10 +80,7 @@ func inCluster(ctx context.Context) ([]row, error) {
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) } // it takes the cluster down
 	command.WaitDelay = time.Minute
 	output, err := command.Output()
-	if err != nil {
-		return nil, err
-	}
-	return readTable(string(output)), nil
+	return readTable(string(output)), err
 }
 
 // measureReady is the start of sandboxes whose pods are ready, one after the other and all at once.

@@ -31,6 +31,8 @@ const (
 	// runTimeout ends a program that waits for something; in a large repository it does more.
 	runTimeout   = time.Minute
 	largeTimeout = 15 * time.Minute
+	// beginTimeout is for a run there until its first request.
+	beginTimeout = 3 * time.Minute
 	// installTimeout ends an installation of other programs.
 	installTimeout = 3 * time.Minute
 )
@@ -68,7 +70,7 @@ func measureRuns(ctx context.Context, folder string) ([]row, error) {
 	for _, one := range all {
 		value, err := one.measure(ctx, folder)
 		if err != nil && (!one.other || ctx.Err() != nil) {
-			return nil, fmt.Errorf("%s: %w", one.name, err)
+			return rows, fmt.Errorf("%s: %w", one.name, err)
 		}
 		if err != nil {
 			value = notMeasured(err)
@@ -122,19 +124,18 @@ func (c contender) run(ctx context.Context, folder string) (ran, error) {
 		return ran{}, err
 	}
 	model := script.NewServer(played)
-	asked := make(chan struct{}, 1)
+	var command *exec.Cmd
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		model.ServeHTTP(w, r)
-		select {
-		case asked <- struct{}{}:
-		default:
+		if c.onlyFirst {
+			_ = command.Process.Signal(os.Interrupt) // it may have ended
 		}
 	}))
 	defer server.Close()
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return ran{}, err
 	}
-	command, err := c.command(ctx, folder, server.URL)
+	command, err = c.command(ctx, folder, server.URL)
 	if err != nil {
 		return ran{}, err
 	}
@@ -144,13 +145,6 @@ func (c contender) run(ctx context.Context, folder string) (ran, error) {
 	begun := time.Now()
 	if err := command.Start(); err != nil {
 		return ran{}, err
-	}
-	if c.onlyFirst {
-		select {
-		case <-asked:
-		case <-ctx.Done():
-		}
-		_ = command.Process.Signal(os.Interrupt) // that it has ended is seen below
 	}
 	watch := watchMemory(command.Process.Pid)
 	err = command.Wait()

@@ -172,7 +172,7 @@ func (w *warmPods) made(kind warmKind, made *box, err error, now time.Time) (kep
 	surplus := w.surplus > 0
 	if surplus {
 		w.surplus--
-		if err == nil {
+		if err == nil || made != nil && made.maybe {
 			w.gave = now // it is removed now
 		}
 	}

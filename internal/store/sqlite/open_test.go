@@ -410,7 +410,7 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 	}
 }
 
-// What ended lately is found by its time, however much has ended.
+// What ended lately is found by its time, however much has ended: the index serves such a question.
 func TestEndedTasksAreFoundByTime(t *testing.T) {
 	t.Parallel()
 	path := testkit.SQLite(t, Open)
