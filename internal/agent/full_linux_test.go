@@ -72,14 +72,15 @@ func TestAgentWhoseDiskCannotBeWritten(t *testing.T) {
 			repair := spoil(t, disk)
 			closing := f.open(t)
 			f.server.await(t, "the task to come back", func() bool { return len(f.server.results) == 1 })
-			if got := f.server.results[0]; got.Outcome != task.OutcomeReturned || got.Reason != string(task.ReasonDiskNotWritable) || got.Comment != "" {
+			results, conditions, said := f.server.soFar()
+			if got := results[0]; got.Outcome != task.OutcomeReturned || got.Reason != string(task.ReasonDiskNotWritable) || got.Comment != "" {
 				t.Errorf("the result is %+v", got)
 			}
-			if got := f.server.conditions; len(got) == 0 || got[0].Unable != string(task.ReasonDiskNotWritable) || got[0].Detail == "" {
+			if got := conditions; len(got) == 0 || got[0].Unable != string(task.ReasonDiskNotWritable) || got[0].Detail == "" {
 				t.Errorf("the server was told %+v before the result", got)
 			}
-			if len(f.server.said) > 0 || f.runs.Load() != 0 {
-				t.Errorf("after %d runs, people were told %+v", f.runs.Load(), f.server.said)
+			if len(said) > 0 || f.runs.Load() != 0 {
+				t.Errorf("after %d runs, people were told %+v", f.runs.Load(), said)
 			}
 			repair()
 			f.server.await(t, "the second task to be done, and the server to be told", func() bool {
@@ -150,7 +151,8 @@ func TestProgramThatFailsOnAFullDisk(t *testing.T) {
 	s := aProgram(t, server, disk, `[ -e enough ] || head -c 2000000 /dev/zero >big && echo hello >README`)
 	closing := s.open(t)
 	server.await(t, "the task to come back", func() bool { return len(server.results) == 1 })
-	if got := server.results[0]; got.Outcome != task.OutcomeReturned || got.Reason != string(task.ReasonDiskNotWritable) || got.Comment != "" {
+	results, _, _ := server.soFar()
+	if got := results[0]; got.Outcome != task.OutcomeReturned || got.Reason != string(task.ReasonDiskNotWritable) || got.Comment != "" {
 		t.Errorf("the result is %+v", got)
 	}
 	if err := errors.Join(os.Remove(filepath.Join(s.folder.dir, "big")), os.WriteFile(filepath.Join(s.folder.dir, "enough"), nil, 0o600)); err != nil {

@@ -76,10 +76,11 @@ func TestAgentThatCanDoNothingTakesNoTasks(t *testing.T) {
 			f := newFaulty(t, err, assignment(), second())
 			closing := f.open(t)
 			f.server.await(t, "the task to come back", func() bool { return len(f.server.results) == 1 })
-			if got := f.server.results[0]; got.Outcome != task.OutcomeReturned || got.Reason != string(reason) || got.Comment != "" {
+			results, conditions, _ := f.server.soFar()
+			if got := results[0]; got.Outcome != task.OutcomeReturned || got.Reason != string(reason) || got.Comment != "" {
 				t.Errorf("the result is %+v", got)
 			}
-			if got := f.server.conditions; len(got) == 0 || got[0].Unable != string(reason) || got[0].Detail == "" {
+			if got := conditions; len(got) == 0 || got[0].Unable != string(reason) || got[0].Detail == "" {
 				t.Errorf("the server was told %+v before the result", got)
 			}
 			repaired := error(nil)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -210,6 +211,13 @@ func (h *house) request(w http.ResponseWriter, r *http.Request) {
 	h.assigned.Lease = wire.Lease{Token: leaseToken(h.assigned.TaskID, h.generation), Every: h.every.Milliseconds()}
 	h.change()
 	answer(w, h.assigned)
+}
+
+// soFar is what the agent has sent until now. It may send more meanwhile.
+func (h *house) soFar() (results []wire.Result, conditions []wire.Condition, said []wire.NewComment) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return slices.Clone(h.results), slices.Clone(h.conditions), slices.Clone(h.said)
 }
 
 // firstAsked is the first request for a task. Others may come meanwhile.
