@@ -120,11 +120,11 @@ func TestAToolchainThatCannotBeCompiledIsTriedAgainAnHourLater(t *testing.T) {
 		if from, compiled := setUp("first"); from != "" || !compiled {
 			t.Fatalf("the first started from %q; tried to compile: %t", from, compiled)
 		}
-		time.Sleep(59 * time.Minute) //nolint:forbidigo // the time of a synctest bubble
+		<-time.After(59 * time.Minute) // the time of a synctest bubble
 		if from, compiled := setUp("second"); from != "" || compiled {
 			t.Errorf("59 minutes later one started from %q; tried to compile: %t", from, compiled)
 		}
-		time.Sleep(time.Minute) //nolint:forbidigo // the time of a synctest bubble
+		<-time.After(time.Minute) // the time of a synctest bubble
 		if from, compiled := setUp("third"); !isToolchain(from) || !compiled {
 			t.Errorf("an hour later one started from %q; tried to compile: %t", from, compiled)
 		}

