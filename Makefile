@@ -81,7 +81,6 @@ bench: ## Measure what users feel, and other programs beside it, in less than 15
 
 bench-long: ## Measure what takes longer: load, idleness, forges, verdicts, comments, restarts, a large repository, empty caches
 	@scripts/install-needs postgresql bubblewrap docker gitea
-	@POSTGRES_FSYNC=on scripts/with-services go run ./tools/bench long
 	@echo "What make test took the last time:"
 	@scripts/test --times || true
 	@echo "What becomes of 10,000 comments at random moments of runs:"
@@ -89,6 +88,7 @@ bench-long: ## Measure what takes longer: load, idleness, forges, verdicts, comm
 	@echo "How soon a failed check is handed out as a fix-up, with webhooks and without, and what that costs the forge: in memory, and on a real Gitea:"
 	@go test -count=1 -run 'TestFromAFailedCheckToTheHandOut$$' -v ./internal/broker | grep -o '|.*|$$'
 	@go test -count=1 -run 'TestOnGiteaPullsAreFollowed/.*/a_check_fails$$' -v ./internal/endtoend | grep -o '|.*|$$'
+	@POSTGRES_FSYNC=on scripts/with-services go run ./tools/bench long
 
 clean: ## Remove what was built
 	rm -rf bin dist

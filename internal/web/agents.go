@@ -169,7 +169,7 @@ func (p *Pages) readAgents(ctx context.Context, v visit, active []task.Task) ([]
 		return nil, err
 	}
 	lately, err := p.Store.ListTasks(ctx, store.TaskFilter{
-		States: ended, UpdatedSince: v.now.Add(-agentLately), LastChanged: true, Limit: mostListed,
+		States: endedStates, UpdatedSince: v.now.Add(-agentLately), LastChanged: true, Limit: mostListed,
 	})
 	if err != nil {
 		return nil, err

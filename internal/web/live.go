@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/lifecycle"
 )
 
 // defaultLook is how often the database is asked for news.
@@ -44,7 +46,7 @@ func (p *Pages) whenHappened(see look, onBoard bool) look {
 			if count() == seen && time.Since(ended) < lookAnyway {
 				return last, nil
 			}
-			if err := wait(ctx, time.Until(ended.Add(lookShare*took))); err != nil {
+			if err := lifecycle.Sleep(ctx, time.Until(ended.Add(lookShare*took))); err != nil {
 				return "", err
 			}
 		}
@@ -56,18 +58,6 @@ func (p *Pages) whenHappened(see look, onBoard bool) look {
 		last, seen, ended = revision, is, time.Now()
 		took = ended.Sub(begun)
 		return revision, nil
-	}
-}
-
-// wait returns after d, or with an error when the context ends.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // nobody reads any more
 	}
 }
 

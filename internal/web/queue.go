@@ -120,7 +120,7 @@ func taskFilter(l listing) store.TaskFilter {
 	case state.Valid():
 		filter.States = []task.State{state}
 	case state != allStates:
-		filter.States = []task.State{task.Queued, task.Running, task.Paused}
+		filter.States = activeStates
 	}
 	return filter
 }

@@ -25,14 +25,17 @@ type tasksNow struct {
 	turns    []Turn // of the tasks that wait; only pages have it
 }
 
-// ended are the states of tasks that are not under way.
-var ended = []task.State{task.Done, task.Failed, task.Stopped}
+// The states of tasks that are under way, and of the others.
+var (
+	activeStates = []task.State{task.Queued, task.Running, task.Paused}
+	endedStates  = []task.State{task.Done, task.Failed, task.Stopped}
+)
 
 func (p *Pages) readTasks(ctx context.Context) (now tasksNow, err error) {
-	if now.active, err = p.Store.ListTasks(ctx, store.TaskFilter{States: []task.State{task.Queued, task.Running, task.Paused}}); err != nil {
+	if now.active, err = p.Store.ListTasks(ctx, store.TaskFilter{States: activeStates}); err != nil {
 		return now, err
 	}
-	lately, err := p.Store.ListTasks(ctx, store.TaskFilter{States: ended, UpdatedSince: p.Now().Add(-time.Minute)})
+	lately, err := p.Store.ListTasks(ctx, store.TaskFilter{States: endedStates, UpdatedSince: p.Now().Add(-time.Minute)})
 	if err != nil {
 		return now, err
 	}

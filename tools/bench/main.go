@@ -124,7 +124,9 @@ func run() error {
 		rows = append(rows, measured...)
 		if err != nil { // the others are worth something without it
 			failures = append(failures, fmt.Errorf("%s: %w", one.name, err))
-			rows = append(rows, row{one.name, "failed", ""})
+			if failed := (row{one.name, "failed", ""}); !slices.Contains(rows, failed) { // a program of its own may have said so
+				rows = append(rows, failed)
+			}
 		}
 		fmt.Fprintf(os.Stderr, "%s: %.0f s\n", one.name, time.Since(begun).Seconds())
 	}

@@ -75,6 +75,9 @@ func TestRequestsOfOtherPrograms(t *testing.T) {
 	if status, text := post(t, server.URL+"/v1/responses", `{"model":"m","input":"hi","tools":[{"type":"web_search"}]}`); status != 200 {
 		t.Errorf("a tool of the provider: %d %s", status, text)
 	}
+	if status, text := post(t, server.URL+"/v1/responses", `{"model":"m","input":"hi","tools":[{"name":"f","parameters":{"type":"object"}}]}`); status != 400 {
+		t.Errorf("a tool without a type: %d %s", status, text)
+	}
 	if status, text := post(t, server.URL+"/v1/responses", `{"model":"m","input":"hi","tools":[{"type":"function","name":"f"}]}`); status != 400 {
 		t.Errorf("a function without a schema: %d %s", status, text)
 	}

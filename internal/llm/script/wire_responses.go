@@ -63,6 +63,9 @@ func (r responsesWire) read(body []byte) (asked, error) {
 		}
 	}
 	for i, tool := range tools {
+		if tool.Type == "" {
+			return asked{}, fmt.Errorf("missing required parameter: 'tools[%d].type'", i)
+		}
 		if tool.Type != "function" { // the provider's own, which a script does not call
 			continue
 		}

@@ -100,7 +100,7 @@ func (e *Engine) lookAt(ctx context.Context, base sandbox.Base) error {
 func (e *Engine) watchBuild(ctx context.Context, limits sandbox.Limits, commands <-chan string, stop context.CancelCauseFunc) {
 	measure := time.NewTimer(diskEvery)
 	defer measure.Stop()
-	of := builders{engine: e, threads: int64(2*limits.Processes + spareThreads), wrote: map[string]int64{}}
+	of := builders{engine: e, threads: int64(2*limits.Processes + spareThreads), seen: map[string]bool{}, wrote: map[string]int64{}}
 	for {
 		select {
 		case <-ctx.Done():
@@ -124,6 +124,7 @@ type builders struct {
 	engine  *Engine
 	threads int64            // that each may have
 	first   time.Time        // when the first was made, by the clock of the engine
+	seen    map[string]bool  // those that were named already
 	wrote   map[string]int64 // how much those wrote that may be running
 	before  int64            // how much the others did
 }
@@ -131,6 +132,9 @@ type builders struct {
 // add limits a container that was named. Others than the builder's are left alone as far as they can be
 // told: those that are older than the build, and our own sandboxes.
 func (b *builders) add(ctx context.Context, id string) error {
+	if b.seen[id] {
+		return nil
+	}
 	for one, wrote := range b.wrote {
 		if b.engine.hasEnded(ctx, one) {
 			delete(b.wrote, one)
@@ -151,7 +155,7 @@ func (b *builders) add(ctx context.Context, id string) error {
 	if b.first.IsZero() {
 		b.first = made // before it no command could print anything
 	}
-	b.wrote[id] = max(b.wrote[id], 0)
+	b.seen[id], b.wrote[id] = true, 0
 	_, err = b.engine.api.ContainerUpdate(ctx, id, client.ContainerUpdateOptions{Resources: &container.Resources{PidsLimit: &b.threads}})
 	if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsConflict(err) && !b.engine.hasEnded(ctx, id) {
 		return err

@@ -29,6 +29,9 @@ type builder struct {
 	mutex   sync.Mutex
 	running map[string]bool
 	writes  string // the container that does
+	size    int64  // how much it writes; the first has written as much if half is set
+	half    bool
+	seen    chan struct{} // closed when the first was measured
 	made    map[string]time.Time
 	updated []string
 	prints  func(say func(string))
@@ -36,7 +39,10 @@ type builder struct {
 
 func (b *builder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/") // after the version
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if parts[0] == "containers" { // asked without the client, and without a version
+		parts = append([]string{""}, parts...)
+	}
 	switch {
 	case r.URL.Path == "/_ping":
 		w.Header().Set("Api-Version", "1.50")
@@ -65,6 +71,9 @@ func (b *builder) build(w http.ResponseWriter, r *http.Request) {
 		b.set(firstOfBuild, false)
 		begin(secondOfBuild)
 	}
+	if b.half { // the second names the first
+		say(" ---> Running in " + firstOfBuild + "\n")
+	}
 	<-r.Context().Done()
 }
 
@@ -88,10 +97,14 @@ func (b *builder) container(w http.ResponseWriter, id, what string) {
 		_, _ = w.Write([]byte("{}"))
 	case what == "changes":
 		_, _ = w.Write([]byte("[]"))
+		if id == firstOfBuild && b.seen != nil {
+			close(b.seen)
+			b.seen = nil
+		}
 	default:
-		size := 0
-		if running && id == b.writes {
-			size = 2 << 30
+		size := int64(0)
+		if running && id == b.writes || b.half && id == firstOfBuild {
+			size = b.size
 		}
 		of := map[bool]string{true: ofNobody, false: id}[id == nameOfOne]
 		_, _ = fmt.Fprintf(w, `{"Id": "%s", "Created": "%s", "SizeRw": %d, "State": {"Running": %t, "Status": "%s"}}`,
@@ -121,7 +134,7 @@ func TestACommandOfABuildThatNamesAnother(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := &builder{writes: test.writes, running: map[string]bool{ofSomebody: true, nameOfOne: true}, made: map[string]time.Time{
+			b := &builder{writes: test.writes, size: 2 << 30, running: map[string]bool{ofSomebody: true, nameOfOne: true}, made: map[string]time.Time{
 				firstOfBuild: noon, secondOfBuild: noon.Add(time.Second), ofSomebody: test.made, nameOfOne: noon.Add(time.Second)}}
 			b.prints = func(say func(string)) {
 				if test.named != "" {
@@ -143,6 +156,32 @@ func TestACommandOfABuildThatNamesAnother(t *testing.T) {
 			}
 			if slices.Contains(b.updated, nameOfOne) || slices.Contains(b.updated, ofSomebody) && test.made.Before(noon) {
 				t.Errorf("limited were %v, also one of somebody else", b.updated)
+			}
+		})
+	}
+}
+
+// What the containers of a build have written counts together, also that of those that have ended, and
+// that of one that is named twice counts once.
+func TestCommandsOfABuildThatWriteTooMuchTogether(t *testing.T) {
+	t.Parallel()
+	for megabytes, tooMuch := range map[int64]bool{600: true, 400: false} {
+		t.Run(fmt.Sprint(megabytes), func(t *testing.T) {
+			t.Parallel()
+			noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+			seen := make(chan struct{})
+			b := &builder{writes: secondOfBuild, size: megabytes << 20, half: true, seen: seen, running: map[string]bool{}, made: map[string]time.Time{
+				firstOfBuild: noon, secondOfBuild: noon.Add(time.Second)}}
+			b.prints = func(say func(string)) {
+				<-seen
+				b.set(firstOfBuild, false)
+			}
+			server := httptest.NewServer(b)
+			t.Cleanup(server.Close)
+			engine := newEngine(t, "tcp://"+server.Listener.Addr().String(), t.TempDir(), noGate)
+			_, err := engine.Build(t.Context(), sandbox.Build{Name: "x", Network: true, Timeout: 10 * time.Second, Limits: sandbox.Limits{Disk: 1 << 30}, Files: func(*tar.Writer) error { return nil }})
+			if exceeded := err != nil && strings.Contains(err.Error(), "exceeded the limit of "+string(sandbox.DiskLimit)); err == nil || exceeded != tooMuch {
+				t.Errorf("the build ended with %v", err)
 			}
 		})
 	}

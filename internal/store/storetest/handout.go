@@ -78,7 +78,7 @@ func work(ctx context.Context, reports io.Writer, address string, open func(ctx 
 		if err != nil {
 			return err
 		}
-		ready := queue.Ready[:min(4*batch, len(queue.Ready))]
+		ready := queue.Ready
 		if len(ready) == 0 {
 			return nil
 		}
