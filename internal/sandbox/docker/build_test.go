@@ -172,7 +172,7 @@ func TestCommandsOfABuildThatWriteTooMuchTogether(t *testing.T) {
 			seen := make(chan struct{})
 			b := &builder{writes: secondOfBuild, size: megabytes << 20, half: true, seen: seen, running: map[string]bool{}, made: map[string]time.Time{
 				firstOfBuild: noon, secondOfBuild: noon.Add(time.Second)}}
-			b.prints = func(say func(string)) {
+			b.prints = func(func(string)) {
 				<-seen
 				b.set(firstOfBuild, false)
 			}
