@@ -45,6 +45,8 @@ func TestValuesOfTheChart(t *testing.T) {
 		"those of the chart":       {string(usual), false},
 		"an unknown one":           {"agent: {replicas: 2}", true},
 		"a wrong kind":             {"sandboxes: {kind: docker}", true},
+		"pods that are ready":      {"sandboxes: {warm: 2}", false},
+		"fewer pods than none":     {"sandboxes: {warm: -1}", true},
 		"a secret's text":          {`server: {secrets: ["ghp_1234"]}`, true},
 		"a section of the chart's": {"server: {config: {data_dir: /x}}", true},
 		"a section":                {"server: {config: {github: {token_file: /secrets/github/token}}, secrets: [github]}", false},
@@ -73,7 +75,7 @@ agents:
     agent: {server: "http://%s:8750"}
     llm: {provider: anthropic, model: some-model, api_key_file: /secrets/model/key}
     sandbox: {memory: 1GiB, kubernetes: {kubeconfig: /secrets/cluster/kubeconfig}}
-sandboxes: {kind: kubernetes, namespace: chart-sandboxes, egress: {enabled: true, replicas: 1, hosts: [%s]}}
+sandboxes: {kind: kubernetes, namespace: chart-sandboxes, warm: 2, egress: {enabled: true, replicas: 1, hosts: [%s]}}
 ingress: {enabled: true, className: none, tlsSecret: certificate}
 networkPolicies: {from: [{kubernetes.io/metadata.name: ingress}]}
 `
@@ -95,6 +97,9 @@ func TestOnReleaseChart(t *testing.T) {
 	takesConfigurations(t, r, manifests, 3) // of server, agent and proxy
 	if !strings.Contains(manifests, "public_url: https://toryo.example.com\n") || !strings.Contains(manifests, "pull_secrets:\n        - registry\n") {
 		t.Errorf("the server does not know the address of the ingress, or agents not how images are pulled:\n%s", manifests)
+	}
+	if !strings.Contains(manifests, "warm: 2\n") {
+		t.Errorf("agents are not told how many pods to keep ready:\n%s", manifests)
 	}
 	cluster.Kubectl(t, "", "create", "namespace", "chart")
 	t.Cleanup(func() { cluster.Kubectl(t, "", "delete", "namespace", "chart", "chart-sandboxes", "--wait=false") })
