@@ -18,58 +18,40 @@ import (
 // there.
 const accessibilityProgram = "toryo-test/axe-core-4.10.3/node_modules/axe-core/axe.min.js"
 
-// headlessShell is the same browser without its windows, menus and tabs, which take half of the
-// processor time of a test. It is started by its path: the command that Debian has for it is a
-// script, which would be ended in the browser's place.
+// headlessShell is the same browser without its windows, menus and tabs, which take more than
+// half of the processor time of a test. It is started by its path: the command that Debian has
+// for it is a script, which would be ended in the browser's place.
 const headlessShell = "/usr/lib/chromium/chromium-headless-shell"
 
 // browserPatience is how long a test may use the browser before it fails.
 const browserPatience = 10 * time.Minute
 
-// browser is one that all tests of a process share: it is large.
-type browser struct {
+// browser is the one that all tests of a process share: it is large.
+var browser struct {
 	start sync.Once
-	ctx   context.Context //nolint:containedctx // it is the running browser
+	ctx   context.Context
 	stop  func()
 	err   error
 }
-
-// light runs headlessShell where that is installed, and whole the browser with everything.
-var light, whole browser
 
 // Browser opens a tab in a real browser, with cookies of its own, and returns it.
 // The tab goes when the test ends; whoever uses Browser calls StopBrowser in its
 // TestMain.
 func Browser(t testing.TB) context.Context {
 	t.Helper()
-	if _, err := os.Stat(headlessShell); err != nil {
-		return WholeBrowser(t)
-	}
-	return light.tab(t, headlessShell)
-}
-
-// WholeBrowser is Browser with what only the whole browser has, such as notifications.
-func WholeBrowser(t testing.TB) context.Context {
-	t.Helper()
-	program, err := exec.LookPath("chromium")
+	program, err := browserProgram()
 	if err != nil {
 		LeaveOut(t, "Chromium (scripts/needs/chromium)")
 	}
-	return whole.tab(t, program)
-}
-
-// tab opens a tab, and starts the program when it is the first.
-func (b *browser) tab(t testing.TB, program string) context.Context {
-	t.Helper()
-	b.start.Do(func() { b.run(program) })
-	if b.err != nil {
-		t.Fatalf("start the browser: %v", b.err)
+	browser.start.Do(func() { startBrowser(program) })
+	if browser.err != nil {
+		t.Fatalf("start the browser: %v", browser.err)
 	}
-	opened, err := openWindow(b.ctx)
+	opened, err := openWindow(browser.ctx)
 	if err != nil {
 		t.Fatalf("open a window: %v", err)
 	}
-	tab, cancel := chromedp.NewContext(b.ctx, chromedp.WithTargetID(opened))
+	tab, cancel := chromedp.NewContext(browser.ctx, chromedp.WithTargetID(opened))
 	t.Cleanup(cancel)
 	tab, stop := context.WithTimeout(tab, browserPatience)
 	t.Cleanup(stop)
@@ -79,21 +61,28 @@ func (b *browser) tab(t testing.TB, program string) context.Context {
 	return tab
 }
 
+func browserProgram() (string, error) {
+	if _, err := os.Stat(headlessShell); err == nil {
+		return headlessShell, nil
+	}
+	return exec.LookPath("chromium")
+}
+
 // openWindow opens a window with cookies of its own. A headless browser has no
 // window in which a tab with other cookies could open.
 func openWindow(ctx context.Context) (target.ID, error) {
-	all := cdp.WithExecutor(ctx, chromedp.FromContext(ctx).Browser)
-	apart, err := target.CreateBrowserContext().WithDisposeOnDetach(true).Do(all)
+	whole := cdp.WithExecutor(ctx, chromedp.FromContext(ctx).Browser)
+	apart, err := target.CreateBrowserContext().WithDisposeOnDetach(true).Do(whole)
 	if err != nil {
 		return "", err
 	}
-	return target.CreateTarget("about:blank").WithBrowserContextID(apart).WithNewWindow(true).Do(all)
+	return target.CreateTarget("about:blank").WithBrowserContextID(apart).WithNewWindow(true).Do(whole)
 }
 
-func (b *browser) run(program string) {
+func startBrowser(program string) {
 	folder, err := os.MkdirTemp("", "browser")
 	if err != nil {
-		b.err = err
+		browser.err = err
 		return
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
@@ -103,21 +92,19 @@ func (b *browser) run(program string) {
 	)
 	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, stopContext := chromedp.NewContext(allocator)
-	b.ctx = ctx
-	b.stop = func() {
+	browser.ctx = ctx
+	browser.stop = func() {
 		stopContext()
 		stopAllocator()
 		_ = os.RemoveAll(folder) // a folder for temporary files
 	}
-	b.err = chromedp.Run(ctx)
+	browser.err = chromedp.Run(ctx)
 }
 
-// StopBrowser ends the browsers that tests have started.
+// StopBrowser ends the browser, if a test has started it.
 func StopBrowser() {
-	for _, b := range []*browser{&light, &whole} {
-		if b.stop != nil {
-			b.stop()
-		}
+	if browser.stop != nil {
+		browser.stop()
 	}
 }
 

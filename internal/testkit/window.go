@@ -56,18 +56,7 @@ type Window struct {
 // of a page fails, if the page breaks its own policy, or if a dialog opens.
 func OpenWindow(t testing.TB, url string) *Window {
 	t.Helper()
-	return newWindow(Browser(t), t, url)
-}
-
-// OpenWholeWindow is OpenWindow in a [WholeBrowser].
-func OpenWholeWindow(t testing.TB, url string) *Window {
-	t.Helper()
-	return newWindow(WholeBrowser(t), t, url)
-}
-
-func newWindow(tab context.Context, t testing.TB, url string) *Window {
-	t.Helper()
-	w := &Window{t: t, ctx: tab, url: url}
+	w := &Window{t: t, ctx: Browser(t), url: url}
 	chromedp.ListenTarget(w.ctx, w.listen)
 	t.Cleanup(w.checkTroubles)
 	return w

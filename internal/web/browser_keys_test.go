@@ -17,7 +17,6 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/toryo-dev/toryo/internal/task"
-	"github.com/toryo-dev/toryo/internal/testkit"
 )
 
 // press presses keys as a keyboard does: what a page prevents is not typed.
@@ -189,7 +188,7 @@ func TestWhatBrowsersAreTold(t *testing.T) {
 // the real notifications of the browser, and is noted; pages look more often than they do.
 func (h *house) notified(t *testing.T) *window {
 	t.Helper()
-	alice := h.signedIn(t, testkit.OpenWholeWindow(t, h.web.URL), "alice")
+	alice := h.window(t, "alice")
 	alice.Run("note what is shown", chromedp.ActionFunc(func(ctx context.Context) error {
 		_, err := page.AddScriptToEvaluateOnNewDocument(`window.shown = []; window.Notification = class extends window.Notification {
 			constructor(title, options) { super(title, options); window.shown.push(title + "|" + options.body); }

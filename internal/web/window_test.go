@@ -16,12 +16,7 @@ type window struct {
 // window opens a browser in which someone is signed in.
 func (h *house) window(t testing.TB, login string) *window {
 	t.Helper()
-	return h.signedIn(t, testkit.OpenWindow(t, h.web.URL), login)
-}
-
-func (h *house) signedIn(t testing.TB, opened *testkit.Window, login string) *window {
-	t.Helper()
-	b := &window{opened, t}
+	b := &window{testkit.OpenWindow(t, h.web.URL), t}
 	path, err := h.pages.Invite(t.Context(), login, access.Viewer)
 	must(t, err)
 	b.Open(path)
