@@ -18,11 +18,6 @@ import (
 // there.
 const accessibilityProgram = "toryo-test/axe-core-4.10.3/node_modules/axe-core/axe.min.js"
 
-// headlessShell is the same browser without its windows, menus and tabs, which take more than
-// half of the processor time of a test. It is started by its path: the command that Debian has
-// for it is a script, which would be ended in the browser's place.
-const headlessShell = "/usr/lib/chromium/chromium-headless-shell"
-
 // browserPatience is how long a test may use the browser before it fails.
 const browserPatience = 10 * time.Minute
 
@@ -39,7 +34,7 @@ var browser struct {
 // TestMain.
 func Browser(t testing.TB) context.Context {
 	t.Helper()
-	program, err := browserProgram()
+	program, err := exec.LookPath("chromium")
 	if err != nil {
 		LeaveOut(t, "Chromium (scripts/needs/chromium)")
 	}
@@ -59,13 +54,6 @@ func Browser(t testing.TB) context.Context {
 		t.Fatalf("open a tab: %v", err)
 	}
 	return tab
-}
-
-func browserProgram() (string, error) {
-	if _, err := os.Stat(headlessShell); err == nil {
-		return headlessShell, nil
-	}
-	return exec.LookPath("chromium")
 }
 
 // openWindow opens a window with cookies of its own. A headless browser has no
