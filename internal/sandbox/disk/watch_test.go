@@ -70,3 +70,32 @@ func TestWhatWasWrittenWhileDying(t *testing.T) {
 		t.Error("what the next command has written is forgiven as well")
 	}
 }
+
+// TestQuickCommandsAreNotMeasuredEach: folders with little in them are not measured after each of
+// many commands, and one that ends with more than the limit is told so at once.
+func TestQuickCommandsAreNotMeasuredEach(t *testing.T) {
+	t.Parallel()
+	measured, used, free := 0, int64(0), int64(1)<<40
+	watch := Watch{Limit: 100 << 20, Used: func() int64 { measured++; return used }, Free: func() (int64, error) { return free, nil }}
+	now := time.Now()
+	watch.Exceeded(now)
+	command := func(writes int64) bool {
+		used, free, now = used+writes, free-writes, now.Add(time.Millisecond)
+		watch.CommandEnded()
+		return watch.Exceeded(now)
+	}
+	for range 100 {
+		if command(4096) {
+			t.Fatal("hardly anything was written")
+		}
+	}
+	if measured > 1 {
+		t.Errorf("the folders were measured %d times in 100 ms", measured)
+	}
+	for used < 98<<20 {
+		command(5 << 20)
+	}
+	if !command(4 << 20) {
+		t.Errorf("%d bytes with a limit of %d were not seen", used, watch.Limit)
+	}
+}
