@@ -12,8 +12,8 @@ import (
 
 // Journal is the record of a run, and is the run: what is in it has happened,
 // and a run that was cut off goes on from it. An entry is durable on this machine
-// when Append returns, and reaches the server soon after, in order. Append may
-// be called by several goroutines.
+// when Append returns, or with the one after it if it is [Entry.Followed], and reaches
+// the server soon after, in order. Append may be called by several goroutines.
 type Journal interface {
 	Append(ctx context.Context, kind task.EventKind, entry Entry) error
 }
@@ -57,6 +57,10 @@ type Entry struct {
 	Text         string              `json:"text,omitempty"`
 	Name         string              `json:"name,omitempty"`
 	Conflicts    []string            `json:"conflicts,omitempty"` // files
+
+	// Followed says that another entry follows at once, before anything else is done: what makes
+	// that one durable does so with this one. It is not written down.
+	Followed bool `json:"-"`
 }
 
 // The statuses of a phase entry.

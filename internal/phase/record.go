@@ -151,7 +151,8 @@ func (j *journal) Answered(ctx context.Context, response llm.Response) error {
 	if err := j.tellFallback(ctx, response.Standin); err != nil {
 		return err
 	}
-	return j.used(ctx, Usage{Model: response.Model, Scripted: response.Scripted, Usage: response.Usage, Cost: response.Cost}, 1)
+	used := Usage{Model: response.Model, Scripted: response.Scripted, Usage: response.Usage, Cost: response.Cost}
+	return j.run.append(ctx, task.ModelUsed, Entry{Phase: j.phase, Step: j.run.step() + 1, Usage: &used, Followed: true}) // by the message
 }
 
 // tellFallback says that another model answers than the one that is configured, once for each outage.
@@ -166,10 +167,6 @@ func (j *journal) tellFallback(ctx context.Context, by *llm.Standin) error {
 	return j.run.append(ctx, task.NoteTaken, Entry{Phase: j.phase, Name: name, Text: by.Text(j.run.language)})
 }
 
-func (j *journal) used(ctx context.Context, usage Usage, steps int64) error {
-	return j.run.append(ctx, task.ModelUsed, Entry{Phase: j.phase, Step: j.run.step() + steps, Usage: &usage})
-}
-
 // Done implements turn.Recorder.
 func (j *journal) Done(ctx context.Context, done tool.Done) error {
 	whole := done.Output.Whole
@@ -182,6 +179,7 @@ func (j *journal) Done(ctx context.Context, done tool.Done) error {
 	}
 	return j.run.append(ctx, task.ToolCalled, Entry{
 		Phase: j.phase, Conversation: j.conversation, Step: j.run.step(), Call: &done.Call, Result: result,
+		Followed: true, // by the message with all results
 	})
 }
 
@@ -199,7 +197,7 @@ func (j *journal) Compacted(ctx context.Context, compaction conversation.Compact
 		info := j.run.Summarizer.Info()
 		used.Model, used.Scripted = cmp.Or(info.Model, used.Model), info.Scripted
 	}
-	return j.used(ctx, used, 0)
+	return j.run.append(ctx, task.ModelUsed, Entry{Phase: j.phase, Step: j.run.step(), Usage: &used})
 }
 
 // noted is a tool whose calls are in the journal before they begin.

@@ -1,0 +1,55 @@
+package contexts_test
+
+import (
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/agent/contexts"
+	"github.com/toryo-dev/toryo/internal/phase"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+// TestFollowedEntries: an entry that another one follows reaches the server with that one, in
+// order, and is not lost if that one never comes.
+func TestFollowedEntries(t *testing.T) {
+	t.Parallel()
+	s := &server{}
+	kept := open(t, t.TempDir(), contexts.Options{})
+	journal, err := kept.Begin(t.Context(), work(1, nil), 1, s.as(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(kind task.EventKind, text string, followed bool) {
+		if err := journal.Append(t.Context(), kind, phase.Entry{Text: text, Followed: followed}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(task.ModelUsed, "first", true)
+	if len(s.events) != 0 {
+		t.Errorf("the server has %d entries that are not durable here", len(s.events))
+	}
+	write(task.NoteTaken, "second", false)
+	if len(s.events) != 2 || s.events[0].Kind != task.ModelUsed || s.events[1].Kind != task.NoteTaken {
+		t.Errorf("the server has %+v", s.events)
+	}
+	write(task.ModelUsed, "third", true)
+	if left := journal.Pass(t.Context()); left != 0 || len(s.events) != 3 {
+		t.Errorf("%d entries wait and the server has %d", left, len(s.events))
+	}
+	write(task.ModelUsed, "fourth", true)
+	if err := journal.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := kept.Begin(t.Context(), work(1, s.events), 1, s.as(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(again.Past()) != 4 {
+		t.Errorf("%d entries are left", len(again.Past()))
+	}
+	if left := again.Pass(t.Context()); left != 0 || len(s.events) != 4 {
+		t.Errorf("%d entries wait and the server has %d", left, len(s.events))
+	}
+	if err := again.Leave(); err != nil {
+		t.Fatal(err)
+	}
+}
