@@ -58,6 +58,41 @@ func TestCommandsStartInTheirFolder(t *testing.T) { //nolint:paralleltest // see
 	}
 }
 
+// Options and the language are kept while they differ from those of a new shell, and do not
+// come back when a command has taken them back.
+func TestOptionsAreKept(t *testing.T) { //nolint:paralleltest // see TestCommandsStartInTheirFolder
+	program, err := exec.LookPath("bash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("LANG", "C.UTF-8")
+	top := t.TempDir()
+	state, command := filepath.Join(top, "state"), filepath.Join(top, "command")
+	const show = "; echo $LANG; shopt -q nullglob && echo nullglob; shopt -qo pipefail && echo pipefail; true"
+	for _, one := range []struct{ text, want string }{
+		{"true", "C.UTF-8\n"},
+		{"shopt -s nullglob; set -o pipefail; LANG=C", "C\nnullglob\npipefail\n"},
+		{"true", "C\nnullglob\npipefail\n"},
+		{"shopt -u nullglob", "C\npipefail\n"},
+		{"set +o pipefail", "C\n"},
+		{"LANG=C.UTF-8", "C.UTF-8\n"},
+		{"true", "C.UTF-8\n"},
+	} {
+		if err := os.WriteFile(command, []byte(one.text+show+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, status := runBelowReaper(t, top, program, "-c", bashScript, "toryo", state, command, "0", "0", ""); got != one.want || status != 0 {
+			t.Errorf("after %q it printed %q and ended with %#x", one.text, got, uint32(status))
+		}
+		if err := os.Rename(state+".new", state); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(state); err != nil || one.text == "LANG=C.UTF-8" && strings.Contains(string(text), "shopt") {
+			t.Errorf("what a new shell has is in the state: %s, %v", text, err)
+		}
+	}
+}
+
 // runBelowReaper runs a program and returns its output and its status.
 func runBelowReaper(t *testing.T, folder, program string, arguments ...string) (output string, status syscall.WaitStatus) {
 	t.Helper()

@@ -1,8 +1,12 @@
 package guest
 
 import (
+	"bytes"
 	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
@@ -28,17 +32,20 @@ func stateOf(session string) string {
 // newStateOf is the file to which a shell writes the state that it leaves.
 func newStateOf(session string) string { return stateOf(session) + ".new" }
 
-// prepareState writes a command to a file, and removes what cannot be a state.
+// prepareState writes a command to a file, empties the one for the state that it will leave, and
+// removes what cannot be a state.
 func (s *server) prepareState(asked request) (string, error) {
 	folder, err := s.stateFolder()
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = folder.Close() }()
-	for _, name := range []string{commandFile, newStateOf(asked.Session)} { // the latter is what a killed shell left
-		if err := folder.RemoveAll(name); err != nil {
-			return "", err
-		}
+	left, err := emptyFile(folder, newStateOf(asked.Session)) // a killed shell may have left something
+	if err == nil {
+		err = left.Close()
+	}
+	if err != nil {
+		return "", err
 	}
 	state := stateOf(asked.Session)
 	if info, err := folder.Lstat(state); err == nil && (!info.Mode().IsRegular() || info.Size() > longestState) {
@@ -46,12 +53,35 @@ func (s *server) prepareState(asked request) (string, error) {
 			return "", err
 		}
 	}
-	file, err := folder.Create(commandFile, 0o600)
+	file, err := emptyFile(folder, commandFile)
 	if err != nil {
 		return "", err
 	}
 	_, err = file.WriteString(string(asked.Command) + "\n")
 	return filepath.Join(s.options.State, commandFile), errors.Join(err, file.Close())
+}
+
+// emptyFile opens a file to write that has nothing in it: the one that is there, which costs
+// less than another one, or one that is made in place of what cannot be written or has another
+// name too.
+func emptyFile(folder *workdir.Dir, name string) (*os.File, error) {
+	if info, err := folder.Lstat(name); err == nil && info.Mode().IsRegular() && linksOf(info) == 1 {
+		if file, err := folder.Overwrite(name, 0o600); err == nil {
+			return file, nil
+		}
+	}
+	if err := folder.RemoveAll(name); err != nil {
+		return nil, err
+	}
+	return folder.Create(name, 0o600)
+}
+
+// linksOf is how many names a file has.
+func linksOf(info fs.FileInfo) uint64 {
+	if status, is := info.Sys().(*syscall.Stat_t); is {
+		return uint64(status.Nlink) //nolint:unconvert // it is smaller on some architectures
+	}
+	return 0
 }
 
 // stateFolder opens the folder, and makes it anew where something else is.
@@ -77,22 +107,12 @@ func (s *server) keepState(session string) {
 		return // the older state holds, if there is one
 	}
 	defer func() { _ = folder.Close() }()
-	if isWhole(folder, newStateOf(session)) {
-		_ = folder.Root().Rename(newStateOf(session), stateOf(session)) // or the older state holds
+	left, err := folder.ReadFile(newStateOf(session), longestState)
+	if err != nil || !bytes.HasSuffix(left, []byte("\n"+stateMark+"\n")) {
+		return
 	}
-}
-
-// isWhole reports whether a state ends as it should.
-func isWhole(folder *workdir.Dir, state string) bool {
-	file, info, err := folder.OpenFile(state)
-	if err != nil {
-		return false
+	if before, err := folder.ReadFile(stateOf(session), longestState); err == nil && bytes.Equal(before, left) {
+		return // most commands change nothing of it
 	}
-	defer func() { _ = file.Close() }() // it was only read
-	ending := make([]byte, len(stateMark)+1)
-	if info.Size() < int64(len(ending)) || info.Size() > longestState {
-		return false
-	}
-	_, err = file.ReadAt(ending, info.Size()-int64(len(ending)))
-	return err == nil && string(ending) == stateMark+"\n"
+	_ = folder.Root().Rename(newStateOf(session), stateOf(session)) // or the older state holds
 }
