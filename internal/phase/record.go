@@ -96,7 +96,10 @@ func (r *run) notifyOnce(ctx context.Context, name, what string, do func(name st
 func (r *run) unique(name string) string { return fmt.Sprintf("%d-%s", r.state.first, name) }
 
 // save keeps the work in progress where it outlasts this machine.
-func (r *run) save(ctx context.Context) error {
+func (r *run) save(ctx context.Context) error { return r.saveBefore(ctx, false) }
+
+// saveBefore is save, with what is said of its entry; see [Entry.Followed].
+func (r *run) saveBefore(ctx context.Context, followed bool) error {
 	// Before set-up there is no work. After a verdict the work is what that is about,
 	// whatever still goes on in the workspace.
 	if r.state.setup == nil || r.state.timesEnded(task.Verification) > 0 && !r.state.active(task.Execution) && !r.state.active(task.Verification) {
@@ -115,7 +118,7 @@ func (r *run) save(ctx context.Context) error {
 	if commit == "" || commit == r.state.saved {
 		return nil
 	}
-	return r.append(ctx, task.Saved, Entry{Step: r.step(), Commit: commit})
+	return r.append(ctx, task.Saved, Entry{Step: r.step(), Commit: commit, Followed: followed})
 }
 
 // remark tells people what the repository has left out or left alone, once.
@@ -232,7 +235,7 @@ func (n noted) Call(ctx context.Context, call llm.Call, arguments json.RawMessag
 // phase has to.
 func (r *run) saveNow(ctx context.Context) {
 	if step := r.step(); step-r.savedAt >= int64(r.Limits.SaveEvery) {
-		if err := r.save(ctx); err != nil {
+		if err := r.saveBefore(ctx, true); err != nil { // by the result of the call, or the next one
 			r.Log.WarnContext(ctx, "failed to save the work in progress", "error", err)
 			return
 		}

@@ -1,6 +1,9 @@
 package contexts_test
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/agent/contexts"
@@ -50,6 +53,33 @@ func TestFollowedEntries(t *testing.T) {
 		t.Errorf("%d entries wait and the server has %d", left, len(s.events))
 	}
 	if err := again.Leave(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTheStateAtTurningPoints: task_state.json is replaced when the branch is finished, and not
+// with each save before, which it shows then too.
+func TestTheStateAtTurningPoints(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	journal, err := open(t, dir, contexts.Options{}).Begin(t.Context(), work(1, nil), 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, contexts.Running, journal.ID(), "task_state.json")
+	for _, one := range []struct {
+		commit, status string
+		shown          bool
+	}{{"aaa", "", false}, {"bbb", phase.SavedBranch, true}, {"ccc", "", false}} {
+		if err := journal.Append(t.Context(), task.Saved, phase.Entry{Commit: one.commit, Status: one.status}); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil || strings.Contains(string(text), one.commit) != one.shown {
+			t.Errorf("after the commit %s the file has %s, %v", one.commit, text, err)
+		}
+	}
+	if err := journal.Leave(); err != nil {
 		t.Fatal(err)
 	}
 }
