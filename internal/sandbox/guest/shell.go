@@ -16,16 +16,16 @@ import (
 // The scripts below get the state's file, or nothing for a fresh shell, the command's
 // file, and last the folder.
 // Everything in them is built in, so no process is started besides the command's.
-// The state goes to a file that is empty then. Its last line marks it as whole. When memory runs short, the kernel is to
-// take the command and not the guest.
+// The state goes to a file that is empty then. Its last line marks it as whole. When
+// memory runs short, the kernel is to take the command and not the guest.
 
 const stateMark = "# whole"
 
 // bashScript keeps folder, variables, functions, aliases, options and the file
-// mode mask. Options that are as in a new shell are left out, and so is LANG: to write them
-// line by line, and to load a locale that is loaded, takes as long as all else of it.
+// mode mask. Options that are as in a new shell are left out: to write them line by line
+// takes as long as all else of it.
 var bashScript = `
-__toryo_state=$1 __toryo_command=$2 __toryo_folder=$5 __toryo_was= __toryo_set=$SHELLOPTS __toryo_shopt=$BASHOPTS __toryo_lang=${LANG-}
+__toryo_state=$1 __toryo_command=$2 __toryo_folder=$5 __toryo_was= __toryo_set=$SHELLOPTS __toryo_shopt=$BASHOPTS
 ulimit -c 0 2>/dev/null
 { echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null
 [ "$3" = 0 ] || ulimit -u "$3" 2>/dev/null
@@ -40,7 +40,6 @@ set --
   for __toryo_name in ` + bashNames() + `; do
     case $__toryo_name in
     __toryo_*|BASH*|EUID|UID|PPID|SHELLOPTS|RANDOM|SRANDOM|SECONDS|LINENO|EPOCH*|FUNCNAME|GROUPS|DIRSTACK|PIPESTATUS|HISTCMD|OPTIND|OPTERR|OPTARG|SHLVL|PWD|COMP_*|_) ;;
-    LANG) [ "${LANG-}" = "$__toryo_lang" ] || declare -p LANG ;;
     *) declare -p "$__toryo_name" ;;
     esac
   done

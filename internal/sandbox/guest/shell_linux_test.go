@@ -58,8 +58,8 @@ func TestCommandsStartInTheirFolder(t *testing.T) { //nolint:paralleltest // see
 	}
 }
 
-// Options and the language are kept while they differ from those of a new shell, and do not
-// come back when a command has taken them back.
+// Options are kept while they differ from those of a new shell, and do not come back when a
+// command has taken them back. The language is kept with its attributes.
 func TestOptionsAreKept(t *testing.T) { //nolint:paralleltest // see TestCommandsStartInTheirFolder
 	program, err := exec.LookPath("bash")
 	if err != nil {
@@ -68,15 +68,18 @@ func TestOptionsAreKept(t *testing.T) { //nolint:paralleltest // see TestCommand
 	t.Setenv("LANG", "C.UTF-8")
 	top := t.TempDir()
 	state, command := filepath.Join(top, "state"), filepath.Join(top, "command")
-	const show = "; echo $LANG; shopt -q nullglob && echo nullglob; shopt -qo pipefail && echo pipefail; true"
+	const show = "; declare -p LANG; shopt -q nullglob && echo nullglob; shopt -qo pipefail && echo pipefail; true"
+	const utf8 = `declare -x LANG="C.UTF-8"` + "\n"
 	for _, one := range []struct{ text, want string }{
-		{"true", "C.UTF-8\n"},
-		{"shopt -s nullglob; set -o pipefail; LANG=C", "C\nnullglob\npipefail\n"},
-		{"true", "C\nnullglob\npipefail\n"},
-		{"shopt -u nullglob", "C\npipefail\n"},
-		{"set +o pipefail", "C\n"},
-		{"LANG=C.UTF-8", "C.UTF-8\n"},
-		{"true", "C.UTF-8\n"},
+		{"true", utf8},
+		{"shopt -s nullglob; set -o pipefail; LANG=C", `declare -x LANG="C"` + "\nnullglob\npipefail\n"},
+		{"true", `declare -x LANG="C"` + "\nnullglob\npipefail\n"},
+		{"shopt -u nullglob", `declare -x LANG="C"` + "\npipefail\n"},
+		{"set +o pipefail", `declare -x LANG="C"` + "\n"},
+		{"LANG=C.UTF-8", utf8},
+		{"true", utf8},
+		{"readonly LANG", `declare -rx LANG="C.UTF-8"` + "\n"},
+		{"true", `declare -rx LANG="C.UTF-8"` + "\n"},
 	} {
 		if err := os.WriteFile(command, []byte(one.text+show+"\n"), 0o600); err != nil {
 			t.Fatal(err)

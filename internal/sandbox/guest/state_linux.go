@@ -19,6 +19,8 @@ const (
 	commandFile = "command"
 	// longestState is how much a shell may leave for the next.
 	longestState = 4 << 20
+	// shortState is how much of it is read whole: the guest is to stay small.
+	shortState = 64 << 10
 )
 
 // stateOf is the file with the state of a session.
@@ -62,10 +64,9 @@ func (s *server) prepareState(asked request) (string, error) {
 }
 
 // emptyFile opens a file to write that has nothing in it: the one that is there, which costs
-// less than another one, or one that is made in place of what cannot be written or has another
-// name too.
+// less than another one, or one that is made in place of what has another name or another mode.
 func emptyFile(folder *workdir.Dir, name string) (*os.File, error) {
-	if info, err := folder.Lstat(name); err == nil && info.Mode().IsRegular() && linksOf(info) == 1 {
+	if info, err := folder.Lstat(name); err == nil && info.Mode() == 0o600 && linksOf(info) == 1 {
 		if file, err := folder.Overwrite(name, 0o600); err == nil {
 			return file, nil
 		}
@@ -107,12 +108,35 @@ func (s *server) keepState(session string) {
 		return // the older state holds, if there is one
 	}
 	defer func() { _ = folder.Close() }()
-	left, err := folder.ReadFile(newStateOf(session), longestState)
-	if err != nil || !bytes.HasSuffix(left, []byte("\n"+stateMark+"\n")) {
-		return
-	}
-	if before, err := folder.ReadFile(stateOf(session), longestState); err == nil && bytes.Equal(before, left) {
+	if !isWhole(folder, newStateOf(session)) || isSame(folder, newStateOf(session), stateOf(session)) {
 		return // most commands change nothing of it
 	}
 	_ = folder.Root().Rename(newStateOf(session), stateOf(session)) // or the older state holds
+}
+
+// isWhole reports whether a state ends as it should.
+func isWhole(folder *workdir.Dir, state string) bool {
+	file, info, err := folder.OpenFile(state)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	ending := make([]byte, len(stateMark)+1)
+	if info.Size() < int64(len(ending)) || info.Size() > longestState {
+		return false
+	}
+	_, err = file.ReadAt(ending, info.Size()-int64(len(ending)))
+	return err == nil && string(ending) == stateMark+"\n"
+}
+
+// isSame reports whether two states are short and the same.
+func isSame(folder *workdir.Dir, one, other string) bool {
+	oneInfo, err := folder.Lstat(one)
+	otherInfo, otherErr := folder.Lstat(other)
+	if err != nil || otherErr != nil || oneInfo.Size() != otherInfo.Size() || oneInfo.Size() > shortState {
+		return false
+	}
+	oneText, err := folder.ReadFile(one, shortState)
+	otherText, otherErr := folder.ReadFile(other, shortState)
+	return err == nil && otherErr == nil && bytes.Equal(oneText, otherText)
 }

@@ -46,6 +46,15 @@ func TestStateIsKept(t *testing.T) {
 		run(leaves)
 		has(leaves)
 	}
+	long := "A=" + strings.Repeat("3", shortState) + "\n" + stateMark + "\n"
+	for range 2 {
+		run(long)
+		has(long)
+		if _, err := os.Lstat(next); !os.IsNotExist(err) {
+			t.Errorf("a long state was read to compare it: %v", err)
+		}
+	}
+	run(two)
 	run("A=3; the shell was kil")
 	has(two)
 	run("") // and this one wrote nothing
@@ -69,6 +78,32 @@ func TestStateIsKept(t *testing.T) {
 				if text, err := os.ReadFile(other); err != nil || string(text) != "mine" {
 					t.Errorf("a %s link at %s: another file has %q now, %v", name, filepath.Base(at), strings.TrimSpace(string(text)), err)
 				}
+			}
+		}
+	}
+}
+
+// TestStateFilesThatCannotBeRead: a file of ours whose mode a command has changed is made anew.
+func TestStateFilesThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), ".toryo")
+	s := &server{options: Options{State: folder}}
+	files := []string{filepath.Join(folder, commandFile), filepath.Join(folder, stateFile+".new")}
+	for _, mode := range []os.FileMode{0o600, 0o200, 0o400, 0o666} {
+		if _, err := s.prepareState(request{Command: "true"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if err := os.Chmod(file, mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.prepareState(request{Command: "true"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if info, err := os.Lstat(file); err != nil || info.Mode() != 0o600 {
+				t.Errorf("%s, which had the mode %s, is %v, %v", filepath.Base(file), mode, info, err)
 			}
 		}
 	}
