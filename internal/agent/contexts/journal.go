@@ -29,7 +29,8 @@ type Journal struct {
 	meta Metadata
 	file *os.File
 	size int64 // of what is whole in the file
-	// unsynced says that what was written last is not durable: an entry follows it.
+	// unsynced says that what was written last may not be durable: an entry follows it, or the
+	// journal is broken.
 	unsynced bool
 	last     int64 // sequence
 	past     []task.Event
@@ -170,7 +171,7 @@ func (l Line) encode() []byte {
 
 // Append writes the entry to the file, syncs it, and passes it on. When it returns
 // no error the entry is durable here, though the server may not have it yet. One that is
-// followed is synced and passed on with the next.
+// followed is synced and passed on with the next that is not.
 func (j *Journal) Append(ctx context.Context, kind task.EventKind, entry phase.Entry) error {
 	followed := entry.Followed
 	data, entry, err := j.encode(entry)
@@ -300,10 +301,14 @@ func (j *Journal) write(text []byte, followed bool) error {
 	return nil
 }
 
-// sync makes durable what is not, unless it is known that nothing is any more.
+// sync makes durable what is written and is not durable yet. In a broken journal that is an
+// error each time: it can never be known again.
 func (j *Journal) sync() error {
-	if j.broken != nil || !j.unsynced {
+	if !j.unsynced {
 		return nil
+	}
+	if j.broken != nil {
+		return j.broken
 	}
 	if err := j.file.Sync(); err != nil {
 		// What is on the disk is not known now, and cannot be found out.
@@ -378,7 +383,7 @@ func (j *Journal) pass(ctx context.Context) {
 
 // Pass passes on what waits: what the server never got of an earlier run, and
 // what could not be passed on when it was written. It returns how many entries
-// wait still.
+// wait still. Nothing is passed on that cannot be made durable here.
 func (j *Journal) Pass(ctx context.Context) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
