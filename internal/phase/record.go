@@ -19,7 +19,8 @@ var shown = map[task.EventKind]bool{
 	task.SignalTaken: true, task.NoteTaken: true,
 }
 
-// append writes an entry to the journal. When it returns, the entry has happened.
+// append writes an entry to the journal. When it returns, the entry has happened. The
+// progress comment tells of one that is followed only when it is durable.
 func (r *run) append(ctx context.Context, kind task.EventKind, entry Entry) error {
 	entry, err := r.cleanEntry(kind, entry)
 	if err != nil {
@@ -34,7 +35,9 @@ func (r *run) append(ctx context.Context, kind task.EventKind, entry Entry) erro
 	if r.AfterEntry != nil {
 		r.AfterEntry(r.state.entries, kind)
 	}
-	if r.Progress != nil && shown[kind] && entry.Status != NoteOutput {
+	r.untold = r.untold || shown[kind] && entry.Status != NoteOutput
+	if r.Progress != nil && r.untold && !entry.Followed {
+		r.untold = false
 		if err := r.Forge.Progress(ctx, r.Progress()); err != nil {
 			r.Log.WarnContext(ctx, "failed to update the progress comment", "error", err)
 		}
@@ -155,7 +158,7 @@ func (j *journal) Answered(ctx context.Context, response llm.Response) error {
 		return err
 	}
 	used := Usage{Model: response.Model, Scripted: response.Scripted, Usage: response.Usage, Cost: response.Cost}
-	return j.run.append(ctx, task.ModelUsed, Entry{Phase: j.phase, Step: j.run.step() + 1, Usage: &used, Followed: true}) // by the message
+	return j.run.append(ctx, task.ModelUsed, Entry{Phase: j.phase, Step: j.run.step() + 1, Usage: &used, Followed: true}) // by a message, or the end of the phase
 }
 
 // tellFallback says that another model answers than the one that is configured, once for each outage.
@@ -235,7 +238,7 @@ func (n noted) Call(ctx context.Context, call llm.Call, arguments json.RawMessag
 // phase has to.
 func (r *run) saveNow(ctx context.Context) {
 	if step := r.step(); step-r.savedAt >= int64(r.Limits.SaveEvery) {
-		if err := r.saveBefore(ctx, true); err != nil { // by the result of the call, or the next one
+		if err := r.saveBefore(ctx, true); err != nil { // by the result of the call, or the begin of the next
 			r.Log.WarnContext(ctx, "failed to save the work in progress", "error", err)
 			return
 		}
