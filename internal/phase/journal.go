@@ -12,8 +12,8 @@ import (
 
 // Journal is the record of a run, and is the run: what is in it has happened,
 // and a run that was cut off goes on from it. An entry is durable on this machine
-// when Append returns, and reaches the server soon after, in order. Append may
-// be called by several goroutines.
+// when Append returns, or with the next that is not if it is [Entry.Followed], and reaches
+// the server soon after, in order. Append may be called by several goroutines.
 type Journal interface {
 	Append(ctx context.Context, kind task.EventKind, entry Entry) error
 }
@@ -57,6 +57,12 @@ type Entry struct {
 	Text         string              `json:"text,omitempty"`
 	Name         string              `json:"name,omitempty"`
 	Conflicts    []string            `json:"conflicts,omitempty"` // files
+
+	// Followed says that another entry follows soon: what makes that one durable does so with
+	// this one. The machine may fail before, which takes this entry and those right before it
+	// that are followed. So people are not told of it before, and the run can do again, or do
+	// without, what it stands for. It is not written down.
+	Followed bool `json:"-"`
 }
 
 // The statuses of a phase entry.

@@ -19,7 +19,8 @@ var shown = map[task.EventKind]bool{
 	task.SignalTaken: true, task.NoteTaken: true,
 }
 
-// append writes an entry to the journal. When it returns, the entry has happened.
+// append writes an entry to the journal. When it returns, the entry has happened. The
+// progress comment tells of one that is followed only when it is durable.
 func (r *run) append(ctx context.Context, kind task.EventKind, entry Entry) error {
 	entry, err := r.cleanEntry(kind, entry)
 	if err != nil {
@@ -34,7 +35,9 @@ func (r *run) append(ctx context.Context, kind task.EventKind, entry Entry) erro
 	if r.AfterEntry != nil {
 		r.AfterEntry(r.state.entries, kind)
 	}
-	if r.Progress != nil && shown[kind] && entry.Status != NoteOutput {
+	r.untold = r.untold || shown[kind] && entry.Status != NoteOutput
+	if r.Progress != nil && r.untold && !entry.Followed {
+		r.untold = false
 		if err := r.Forge.Progress(ctx, r.Progress()); err != nil {
 			r.Log.WarnContext(ctx, "failed to update the progress comment", "error", err)
 		}
@@ -96,7 +99,10 @@ func (r *run) notifyOnce(ctx context.Context, name, what string, do func(name st
 func (r *run) unique(name string) string { return fmt.Sprintf("%d-%s", r.state.first, name) }
 
 // save keeps the work in progress where it outlasts this machine.
-func (r *run) save(ctx context.Context) error {
+func (r *run) save(ctx context.Context) error { return r.saveBefore(ctx, false) }
+
+// saveBefore is save, with what is said of its entry; see [Entry.Followed].
+func (r *run) saveBefore(ctx context.Context, followed bool) error {
 	// Before set-up there is no work. After a verdict the work is what that is about,
 	// whatever still goes on in the workspace.
 	if r.state.setup == nil || r.state.timesEnded(task.Verification) > 0 && !r.state.active(task.Execution) && !r.state.active(task.Verification) {
@@ -115,7 +121,7 @@ func (r *run) save(ctx context.Context) error {
 	if commit == "" || commit == r.state.saved {
 		return nil
 	}
-	return r.append(ctx, task.Saved, Entry{Step: r.step(), Commit: commit})
+	return r.append(ctx, task.Saved, Entry{Step: r.step(), Commit: commit, Followed: followed})
 }
 
 // remark tells people what the repository has left out or left alone, once.
@@ -151,7 +157,8 @@ func (j *journal) Answered(ctx context.Context, response llm.Response) error {
 	if err := j.tellFallback(ctx, response.Standin); err != nil {
 		return err
 	}
-	return j.used(ctx, Usage{Model: response.Model, Scripted: response.Scripted, Usage: response.Usage, Cost: response.Cost}, 1)
+	used := Usage{Model: response.Model, Scripted: response.Scripted, Usage: response.Usage, Cost: response.Cost}
+	return j.run.append(ctx, task.ModelUsed, Entry{Phase: j.phase, Step: j.run.step() + 1, Usage: &used, Followed: true}) // by a message, or the end of the phase
 }
 
 // tellFallback says that another model answers than the one that is configured, once for each outage.
@@ -166,10 +173,6 @@ func (j *journal) tellFallback(ctx context.Context, by *llm.Standin) error {
 	return j.run.append(ctx, task.NoteTaken, Entry{Phase: j.phase, Name: name, Text: by.Text(j.run.language)})
 }
 
-func (j *journal) used(ctx context.Context, usage Usage, steps int64) error {
-	return j.run.append(ctx, task.ModelUsed, Entry{Phase: j.phase, Step: j.run.step() + steps, Usage: &usage})
-}
-
 // Done implements turn.Recorder.
 func (j *journal) Done(ctx context.Context, done tool.Done) error {
 	whole := done.Output.Whole
@@ -182,6 +185,7 @@ func (j *journal) Done(ctx context.Context, done tool.Done) error {
 	}
 	return j.run.append(ctx, task.ToolCalled, Entry{
 		Phase: j.phase, Conversation: j.conversation, Step: j.run.step(), Call: &done.Call, Result: result,
+		Followed: true, // by the message with all results
 	})
 }
 
@@ -199,7 +203,7 @@ func (j *journal) Compacted(ctx context.Context, compaction conversation.Compact
 		info := j.run.Summarizer.Info()
 		used.Model, used.Scripted = cmp.Or(info.Model, used.Model), info.Scripted
 	}
-	return j.used(ctx, used, 0)
+	return j.run.append(ctx, task.ModelUsed, Entry{Phase: j.phase, Step: j.run.step(), Usage: &used})
 }
 
 // noted is a tool whose calls are in the journal before they begin.
@@ -234,7 +238,7 @@ func (n noted) Call(ctx context.Context, call llm.Call, arguments json.RawMessag
 // phase has to.
 func (r *run) saveNow(ctx context.Context) {
 	if step := r.step(); step-r.savedAt >= int64(r.Limits.SaveEvery) {
-		if err := r.save(ctx); err != nil {
+		if err := r.saveBefore(ctx, true); err != nil { // by the result of the call, or the begin of the next
 			r.Log.WarnContext(ctx, "failed to save the work in progress", "error", err)
 			return
 		}

@@ -201,6 +201,7 @@ type run struct {
 	wentBackAt int64
 	refused    []task.CommentEntry // what people said before it began and that does not count
 	writing    sync.Mutex          // the order of the journal
+	untold     bool                // the progress comment does not tell of the last entries yet
 	calls      liveCalls           // that are under way
 	state      *state
 	workbench  *workbench

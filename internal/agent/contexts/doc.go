@@ -10,10 +10,10 @@
 // # One file counts
 //
 // journal.jsonl has every entry, one to a line, in order. An entry is written
-// there and synced before anything else is done with it. A line that a crash has
-// torn is known by its missing end, and dropped. The other files are views of it,
-// made for people and programs that look at a run, and are made anew from it
-// whenever a journal is opened:
+// there and synced before anything else is done with it; one that is
+// [phase.Entry.Followed] is synced with the next that is not. A line that a crash has torn is known by its missing
+// end, and dropped. The other files are views of it, made for people and programs that
+// look at a run, and are made anew from it whenever a journal is opened:
 //
 //	metadata.json                 which run this is, and how it stands
 //	messages.jsonl                all that was said to and by the model

@@ -25,17 +25,20 @@ type Journal struct {
 	next     phase.Journal
 	ended    <-chan struct{} // closed when the run has ended
 
-	mu      sync.Mutex
-	meta    Metadata
-	file    *os.File
-	size    int64 // of what is whole in the file
-	last    int64 // sequence
-	past    []task.Event
-	views   *views
-	waiting []waiting // entries that next has not taken yet
-	broken  error     // why nothing can be written any more
-	lacked  bool      // an entry had to wait for room
-	closed  bool
+	mu   sync.Mutex
+	meta Metadata
+	file *os.File
+	size int64 // of what is whole in the file
+	// unsynced says that what was written last may not be durable: an entry follows it, or the
+	// journal is broken.
+	unsynced bool
+	last     int64 // sequence
+	past     []task.Event
+	views    *views
+	waiting  []waiting // entries that next has not taken yet
+	broken   error     // why nothing can be written any more
+	lacked   bool      // an entry had to wait for room
+	closed   bool
 }
 
 // waiting is an entry that has yet to be passed on.
@@ -101,7 +104,7 @@ func (j *Journal) catchUp(lines []Line, missing []task.Event) ([]Line, error) {
 	if len(text) == 0 {
 		return lines, nil
 	}
-	return lines, j.write(text)
+	return lines, j.write(text, false)
 }
 
 // openFile opens the file, without what is behind the good part of it.
@@ -167,8 +170,10 @@ func (l Line) encode() []byte {
 }
 
 // Append writes the entry to the file, syncs it, and passes it on. When it returns
-// no error the entry is durable here, though the server may not have it yet.
+// no error the entry is durable here, though the server may not have it yet. One that is
+// followed is synced and passed on with the next that is not.
 func (j *Journal) Append(ctx context.Context, kind task.EventKind, entry phase.Entry) error {
+	followed := entry.Followed
 	data, entry, err := j.encode(entry)
 	if err != nil {
 		return err
@@ -179,7 +184,7 @@ func (j *Journal) Append(ctx context.Context, kind task.EventKind, entry phase.E
 		return errClosed
 	}
 	line := Line{Sequence: j.last + 1, Generation: j.meta.Generation, Kind: kind, At: j.contexts.options.Now().UTC(), Data: data}
-	if err := j.writeWithRoom(ctx, line.encode()); err != nil {
+	if err := j.writeWithRoom(ctx, line.encode(), followed); err != nil {
 		return err
 	}
 	j.last++
@@ -188,6 +193,8 @@ func (j *Journal) Append(ctx context.Context, kind task.EventKind, entry phase.E
 	}
 	if j.next != nil {
 		j.waiting = append(j.waiting, waiting{kind, entry})
+	}
+	if !followed {
 		j.pass(ctx)
 	}
 	return nil
@@ -227,8 +234,8 @@ func (j *Journal) LackedRoom() bool {
 // when it can be written again. The wait is bounded: it may be the workspace of this run that has
 // filled the disk, which goes with the run. The end of the run ends the wait, also for entries
 // that are to be kept after it.
-func (j *Journal) writeWithRoom(ctx context.Context, text []byte) error {
-	err := j.write(text)
+func (j *Journal) writeWithRoom(ctx context.Context, text []byte, followed bool) error {
+	err := j.write(text, followed)
 	if !passing(err) || j.broken != nil {
 		return err
 	}
@@ -242,7 +249,7 @@ func (j *Journal) writeWithRoom(ctx context.Context, text []byte) error {
 	for passing(err) && j.broken == nil {
 		select {
 		case <-ticker.C:
-			err = j.write(text)
+			err = j.write(text, followed)
 		case <-ctx.Done():
 			return err
 		case <-j.ended:
@@ -270,9 +277,9 @@ func passing(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
 
-// write appends to the file and syncs. What fails leaves the file as it was, or
-// nothing is written any more.
-func (j *Journal) write(text []byte) error {
+// write appends to the file and syncs, unless more follows. What fails leaves the file as it
+// was, or nothing is written any more.
+func (j *Journal) write(text []byte, followed bool) error {
 	if j.broken != nil {
 		return j.broken
 	}
@@ -284,12 +291,31 @@ func (j *Journal) write(text []byte) error {
 		}
 		return err
 	}
+	j.unsynced = true
+	if !followed {
+		if err := j.sync(); err != nil {
+			return err
+		}
+	}
+	j.size += int64(len(text))
+	return nil
+}
+
+// sync makes durable what is written and is not durable yet. In a broken journal that is an
+// error each time: it can never be known again.
+func (j *Journal) sync() error {
+	if !j.unsynced {
+		return nil
+	}
+	if j.broken != nil {
+		return j.broken
+	}
 	if err := j.file.Sync(); err != nil {
 		// What is on the disk is not known now, and cannot be found out.
 		j.broken = task.Wrap(task.DataDir, err, "cannot write to the journal of the run")
 		return j.broken
 	}
-	j.size += int64(len(text))
+	j.unsynced = false
 	return nil
 }
 
@@ -357,10 +383,14 @@ func (j *Journal) pass(ctx context.Context) {
 
 // Pass passes on what waits: what the server never got of an earlier run, and
 // what could not be passed on when it was written. It returns how many entries
-// wait still.
+// wait still. Nothing is passed on that cannot be made durable here.
 func (j *Journal) Pass(ctx context.Context) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if err := j.sync(); err != nil {
+		j.contexts.options.Log.ErrorContext(ctx, "failed to sync the journal", "run", j.id, "error", err)
+		return len(j.waiting)
+	}
 	j.pass(ctx)
 	return len(j.waiting)
 }
@@ -392,7 +422,7 @@ func (j *Journal) end(state string, reason task.Reason, folder string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.open, j.id)
-	err := j.views.finish()
+	err := errors.Join(j.sync(), j.views.finish())
 	if err != nil {
 		err = task.Wrap(task.DataDir, err, "cannot write the files of the run")
 	}

@@ -174,9 +174,10 @@ func (v *views) takeState(kind task.EventKind, entry phase.Entry) bool {
 	case task.Planned:
 		v.state.Plan = entry.Plan
 	case task.Saved:
-		if v.state.Commit = entry.Commit; entry.Status == phase.SavedBranch {
-			v.state.Branch = entry.Commit
+		if v.state.Commit = entry.Commit; entry.Status != phase.SavedBranch {
+			return false // there is one after each step that changes a file
 		}
+		v.state.Branch = entry.Commit
 	case task.ModelUsed:
 		if entry.Usage != nil {
 			v.state.Tokens += entry.Usage.Usage.Total()

@@ -29,19 +29,17 @@ func (b board) AddComment(ctx context.Context, name, text string) error {
 
 // discussed makes a world in which a plan has to be approved. People want the first one
 // changed.
-func discussed(t *testing.T, cut int) (world *phasetest.World, posted *[]string) {
+func discussed(t *testing.T, cut phasetest.Cut) (world *phasetest.World, posted *[]string) {
 	t.Helper()
 	scenario, err := phasetest.Load("testdata/approval/plan.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cut > 0 {
-		scenario.Events = append(scenario.Events, phasetest.Event{When: phasetest.When{Entry: cut}, Crash: true})
-	}
 	world, posted = phasetest.New(t, phasetest.Engine(t), scenario), new([]string)
 	names := map[string]bool{}
 	world.Around = func(forge phase.Forge) phase.Forge { return board{forge, posted, names} }
 	world.Approval = task.PlanApproval{Required: true}
+	world.CutAt(cut)
 	return world, posted
 }
 
@@ -80,10 +78,10 @@ func discuss(t *testing.T, world *phasetest.World) {
 // people want.
 func TestApprovalIsAskedForAtEveryCrash(t *testing.T) {
 	t.Parallel()
-	whole, posted := discussed(t, 0)
+	whole, posted := discussed(t, phasetest.Cut{})
 	whole.Approval.Estimate = &task.Estimate{Tasks: 3, Tokens: 12345, Money: 250_000}
 	discuss(t, whole)
-	entries := whole.Entries()
+	cuts := whole.Cuts(1, 1)
 	if asked := len(whole.Requests(task.Planning)); asked != 2 {
 		t.Errorf("the model has planned %d times", asked)
 	}
@@ -97,7 +95,7 @@ func TestApprovalIsAskedForAtEveryCrash(t *testing.T) {
 			}
 		}
 	}
-	for cut := 1; cut <= entries; cut++ {
+	for _, cut := range cuts {
 		t.Run(fmt.Sprint(cut), func(t *testing.T) {
 			t.Parallel()
 			world, posted := discussed(t, cut)
@@ -125,7 +123,7 @@ func TestApprovalIsAskedForAtEveryCrash(t *testing.T) {
 // An approval of another plan is none.
 func TestAnApprovalOfAnotherPlan(t *testing.T) {
 	t.Parallel()
-	world, posted := discussed(t, 0)
+	world, posted := discussed(t, phasetest.Cut{})
 	discuss(t, world)
 	world.Approval.Approved = 1
 	untilAsked(t, world)

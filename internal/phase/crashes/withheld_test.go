@@ -128,11 +128,11 @@ func TestWithheldWorkAfterACrash(t *testing.T) {
 	}
 	whole.Check()
 	tree := whole.Tree()
-	for point := whole.Entries() / 2; point <= whole.Entries(); point++ {
-		t.Run(fmt.Sprint(point), func(t *testing.T) {
+	for _, cut := range whole.Cuts(whole.Entries()/2, 1) {
+		t.Run(fmt.Sprint(cut), func(t *testing.T) {
 			t.Parallel()
 			world, gate := gated(t, task.FindingProtected, false)
-			world.CutAt(point)
+			world.CutAt(cut)
 			if _, err := world.Run(t.Context()); err != nil && !phasetest.Crashed(err) {
 				t.Fatal(err)
 			}

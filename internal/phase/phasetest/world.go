@@ -51,9 +51,11 @@ type World struct {
 	fired   map[int]bool
 	runs    int
 	crashed bool
-	cutAt   int // the entry of the first run after which the process is gone; 0 for none
-	noSave  int
-	cancel  context.CancelCauseFunc
+	cutAt   Cut
+	// followed says of an entry, by its number, that it is durable only with a later one.
+	followed map[int]bool
+	noSave   int
+	cancel   context.CancelCauseFunc
 	// RefuseSignals makes so many signals fail to be written to the journal.
 	RefuseSignals int
 	// Adjust changes the options of a run before it begins; may be nil.
@@ -122,7 +124,7 @@ func RunAll(t *testing.T, files []string) {
 func New(t testing.TB, engine sandbox.Engine, scenario *Scenario) *World {
 	t.Helper()
 	scenario.need(t)
-	w := &World{t: t, scenario: scenario, engine: engine, fired: map[int]bool{},
+	w := &World{t: t, scenario: scenario, engine: engine, fired: map[int]bool{}, followed: map[int]bool{},
 		origin: filepath.Join(t.TempDir(), "origin.git"), forge: &fakeForge{said: map[string]string{}, replies: map[string]string{}},
 		model: script.NewModel(scenario.Script, llm.Endpoint{ContextLength: 200_000, MaxTokens: 4000, Prices: llm.Prices{Input: llm.MoneyOf(1), Output: llm.MoneyOf(2)}})}
 	w.forge.gone, w.forge.moved, w.forge.unreferenced = w.isGone, w.moved, scenario.Unreferenced
@@ -237,11 +239,13 @@ func (w *World) Append(_ context.Context, kind task.EventKind, entry phase.Entry
 	}
 	w.events = append(w.events, task.Event{Task: "task1", Generation: int64(w.runs), Source: task.FromAgent,
 		Position: int64(len(w.events) + 1), Kind: kind, Data: data, At: time.Now()})
-	if w.runs == 1 && len(w.events) == w.cutAt {
-		w.crash()
+	number := len(w.events)
+	w.followed[number] = entry.Followed
+	if number == w.cutAt.Entry {
+		w.cut()
 	}
 	for i, event := range w.scenario.Events {
-		if !w.fired[i] && event.When.Fits(w.runs, len(w.events), kind, entry) {
+		if !w.fired[i] && event.When.Fits(w.runs, number, kind, entry) {
 			w.fired[i] = true
 			w.happen(event)
 		}
@@ -301,9 +305,6 @@ func (w *World) Cancel(cause error) {
 	defer w.mu.Unlock()
 	w.cancel(cause)
 }
-
-// CutAt makes the process of the first run go away after so many entries.
-func (w *World) CutAt(entry int) { w.cutAt = entry }
 
 // Entries is how many entries the journal has.
 func (w *World) Entries() int { return len(w.events) }

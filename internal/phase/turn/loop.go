@@ -64,7 +64,8 @@ func (l Limits) orDefaults() Limits {
 	return l
 }
 
-// Recorder keeps a record of a phase. A call returns when the record is durable.
+// Recorder keeps a record of a phase. Compacted returns when the record is durable. What
+// Answered and Done record may be durable only with what the conversation records next.
 type Recorder interface {
 	Answered(ctx context.Context, response llm.Response) error
 	Done(ctx context.Context, done tool.Done) error

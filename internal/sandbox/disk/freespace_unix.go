@@ -2,7 +2,12 @@
 
 package disk
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // FreeSpace is the least free space of the file systems that the folders are on.
 func FreeSpace(folders ...string) (int64, error) {
@@ -18,4 +23,27 @@ func FreeSpace(folders ...string) (int64, error) {
 		}
 	}
 	return least, nil
+}
+
+// SameDevice reports whether the folders are known to be on the same file system.
+func SameDevice(folders ...string) bool {
+	var first uint64
+	for i, folder := range folders {
+		info, err := os.Stat(folder)
+		if err != nil {
+			return false
+		}
+		status, is := info.Sys().(*syscall.Stat_t)
+		if !is {
+			return false
+		}
+		device := uint64(status.Dev) //nolint:gosec,unconvert // it is only compared; the types differ between systems
+		if i == 0 {
+			first = device
+		}
+		if device != first {
+			return false
+		}
+	}
+	return true
 }

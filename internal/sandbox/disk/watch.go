@@ -6,12 +6,16 @@ import "time"
 // the whole life of a sandbox, and for one goroutine at a time. Measuring the folders
 // can be slow. So it is done at once when the disk's free space says that much was
 // written. Somebody else may have freed as much; so it is also done when the free space
-// has changed at all, as often as costs a twentieth of the time, and now and then in
-// any case.
+// has changed at all, as often as costs a twentieth of the time, and now and then in any
+// case. When a command ends it is done more often than that, unless the free space says that
+// the limit is not near.
 type Watch struct {
 	Limit int64
 	Free  func() (int64, error) // of the file system
 	Used  func() int64          // by the sandbox
+	// OneDevice says that all that Used counts is on the one file system of Free, so that what
+	// is written there is missing from its free space; see [SameDevice].
+	OneDevice bool
 
 	free     int64     // when the folders were measured last
 	used     int64     // what they took then
@@ -31,7 +35,7 @@ const (
 	measureAfter = 16
 	// measurePart is how many times as long as a measurement took it is waited.
 	measurePart = 20
-	// quickMeasure is how long a measurement may take that is made after each command.
+	// quickMeasure is how long a measurement may take that is made after a command.
 	quickMeasure = 100 * time.Millisecond
 	// reserve is left to the host in any case.
 	reserve = 256 << 20
@@ -53,7 +57,8 @@ func (w *Watch) Over() bool {
 	return w.used > w.Limit
 }
 
-// CommandEnded has the next look measure the folders, unless that takes long.
+// CommandEnded has the next look measure the folders unless that takes long, or the limit
+// is not near.
 func (w *Watch) CommandEnded() { w.ended = true }
 
 // Exceeded looks, and reports whether more is taken than may be. Having said so it
@@ -87,5 +92,6 @@ func (w *Watch) Exceeded(now time.Time) bool {
 // due reports whether the folders are to be measured though little seems to be written.
 func (w *Watch) due(free int64, now time.Time) bool {
 	since := now.Sub(w.measured)
-	return since >= measureEvery || free != w.free && (since >= measurePart*w.took || w.ended && w.took < quickMeasure)
+	near := !w.OneDevice || w.used+w.free-free > w.Limit-w.Limit/measureAfter
+	return since >= measureEvery || free != w.free && (since >= measurePart*w.took || w.ended && near && w.took < quickMeasure)
 }

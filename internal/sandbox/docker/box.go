@@ -68,6 +68,8 @@ func (b *box) explain(err error) error {
 // measureTimeout is how long the engine may take to measure a container.
 const measureTimeout = 30 * time.Second
 
+// diskWatch measures the folders. That they are on one device is not said: the engine need not
+// keep what the container writes in the folder that it calls its root.
 func (b *box) diskWatch() disk.Watch {
 	return disk.Watch{Limit: b.spec.Limits.Disk,
 		Free: func() (int64, error) { return disk.FreeSpace(b.disks...) },

@@ -16,15 +16,16 @@ import (
 // The scripts below get the state's file, or nothing for a fresh shell, the command's
 // file, and last the folder.
 // Everything in them is built in, so no process is started besides the command's.
-// The state's last line marks it as whole. When memory runs short, the kernel is to
-// take the command and not the guest.
+// The state goes to a file that is empty then. Its last line marks it as whole. When
+// memory runs short, the kernel is to take the command and not the guest.
 
 const stateMark = "# whole"
 
 // bashScript keeps folder, variables, functions, aliases, options and the file
-// mode mask.
+// mode mask. Options that are as in a new shell are left out: to write them line by line
+// takes as long as all else of it.
 var bashScript = `
-__toryo_state=$1 __toryo_command=$2 __toryo_folder=$5 __toryo_was=
+__toryo_state=$1 __toryo_command=$2 __toryo_folder=$5 __toryo_was= __toryo_set=$SHELLOPTS __toryo_shopt=$BASHOPTS
 ulimit -c 0 2>/dev/null
 { echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null
 [ "$3" = 0 ] || ulimit -u "$3" 2>/dev/null
@@ -33,7 +34,8 @@ set --
 [ -r "$__toryo_state" ] && . "$__toryo_state" 2>/dev/null
 [ -z "$__toryo_folder" ] || { __toryo_was=$PWD; \builtin cd -- "$__toryo_folder" || exit; }
 [ -z "$__toryo_state" ] || trap '{
-  set +o; set +eux
+  [ "$SHELLOPTS" = "$__toryo_set" ] || set +o
+  set +eux
   [ -z "$__toryo_was" ] || \builtin cd -- "$__toryo_was"
   for __toryo_name in ` + bashNames() + `; do
     case $__toryo_name in
@@ -41,10 +43,11 @@ set --
     *) declare -p "$__toryo_name" ;;
     esac
   done
-  declare -f; alias -p; shopt -p; umask -p
+  declare -f; alias -p; umask -p
+  [ "$BASHOPTS" = "$__toryo_shopt" ] || shopt -p
   printf "builtin cd -- %q\n" "$PWD"
   printf "%s\n" "` + stateMark + `"
-} >"$__toryo_state.new" 2>/dev/null' EXIT
+} >>"$__toryo_state.new" 2>/dev/null' EXIT
 . "$__toryo_command"
 `
 
@@ -73,6 +76,6 @@ set --
   export -p
   echo "umask $(umask)"
   printf "%s\n" "cd -- \"\$PWD\"" "` + stateMark + `"
-} >"$__toryo_state.new" 2>/dev/null' EXIT
+} >>"$__toryo_state.new" 2>/dev/null' EXIT
 . "$__toryo_command"
 `

@@ -58,6 +58,44 @@ func TestCommandsStartInTheirFolder(t *testing.T) { //nolint:paralleltest // see
 	}
 }
 
+// Options are kept while they differ from those of a new shell, and do not come back when a
+// command has taken them back. The language is kept with its attributes.
+func TestOptionsAreKept(t *testing.T) { //nolint:paralleltest // see TestCommandsStartInTheirFolder
+	program, err := exec.LookPath("bash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("LANG", "C.UTF-8")
+	top := t.TempDir()
+	state, command := filepath.Join(top, "state"), filepath.Join(top, "command")
+	const show = "; declare -p LANG; shopt -q nullglob && echo nullglob; shopt -qo pipefail && echo pipefail; true"
+	const utf8 = `declare -x LANG="C.UTF-8"` + "\n"
+	for _, one := range []struct{ text, want string }{
+		{"true", utf8},
+		{"shopt -s nullglob; set -o pipefail; LANG=C", `declare -x LANG="C"` + "\nnullglob\npipefail\n"},
+		{"true", `declare -x LANG="C"` + "\nnullglob\npipefail\n"},
+		{"shopt -u nullglob", `declare -x LANG="C"` + "\npipefail\n"},
+		{"set +o pipefail", `declare -x LANG="C"` + "\n"},
+		{"LANG=C.UTF-8", utf8},
+		{"true", utf8},
+		{"readonly LANG", `declare -rx LANG="C.UTF-8"` + "\n"},
+		{"true", `declare -rx LANG="C.UTF-8"` + "\n"},
+	} {
+		if err := os.WriteFile(command, []byte(one.text+show+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, status := runBelowReaper(t, top, program, "-c", bashScript, "toryo", state, command, "0", "0", ""); got != one.want || status != 0 {
+			t.Errorf("after %q it printed %q and ended with %#x", one.text, got, uint32(status))
+		}
+		if err := os.Rename(state+".new", state); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(state); err != nil || one.text == "LANG=C.UTF-8" && strings.Contains(string(text), "shopt") {
+			t.Errorf("what a new shell has is in the state: %s, %v", text, err)
+		}
+	}
+}
+
 // runBelowReaper runs a program and returns its output and its status.
 func runBelowReaper(t *testing.T, folder, program string, arguments ...string) (output string, status syscall.WaitStatus) {
 	t.Helper()

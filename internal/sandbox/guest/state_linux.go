@@ -1,8 +1,12 @@
 package guest
 
 import (
+	"bytes"
 	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
@@ -15,6 +19,8 @@ const (
 	commandFile = "command"
 	// longestState is how much a shell may leave for the next.
 	longestState = 4 << 20
+	// shortState is how much of it is read whole: the guest is to stay small.
+	shortState = 64 << 10
 )
 
 // stateOf is the file with the state of a session.
@@ -28,17 +34,20 @@ func stateOf(session string) string {
 // newStateOf is the file to which a shell writes the state that it leaves.
 func newStateOf(session string) string { return stateOf(session) + ".new" }
 
-// prepareState writes a command to a file, and removes what cannot be a state.
+// prepareState writes a command to a file, empties the one for the state that it will leave, and
+// removes what cannot be a state.
 func (s *server) prepareState(asked request) (string, error) {
 	folder, err := s.stateFolder()
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = folder.Close() }()
-	for _, name := range []string{commandFile, newStateOf(asked.Session)} { // the latter is what a killed shell left
-		if err := folder.RemoveAll(name); err != nil {
-			return "", err
-		}
+	left, err := emptyFile(folder, newStateOf(asked.Session)) // a killed shell may have left something
+	if err == nil {
+		err = left.Close()
+	}
+	if err != nil {
+		return "", err
 	}
 	state := stateOf(asked.Session)
 	if info, err := folder.Lstat(state); err == nil && (!info.Mode().IsRegular() || info.Size() > longestState) {
@@ -46,12 +55,34 @@ func (s *server) prepareState(asked request) (string, error) {
 			return "", err
 		}
 	}
-	file, err := folder.Create(commandFile, 0o600)
+	file, err := emptyFile(folder, commandFile)
 	if err != nil {
 		return "", err
 	}
 	_, err = file.WriteString(string(asked.Command) + "\n")
 	return filepath.Join(s.options.State, commandFile), errors.Join(err, file.Close())
+}
+
+// emptyFile opens a file to write that has nothing in it: the one that is there, which costs
+// less than another one, or one that is made in place of what has another name or another mode.
+func emptyFile(folder *workdir.Dir, name string) (*os.File, error) {
+	if info, err := folder.Lstat(name); err == nil && info.Mode() == 0o600 && linksOf(info) == 1 {
+		if file, err := folder.Overwrite(name, 0o600); err == nil {
+			return file, nil
+		}
+	}
+	if err := folder.RemoveAll(name); err != nil {
+		return nil, err
+	}
+	return folder.Create(name, 0o600)
+}
+
+// linksOf is how many names a file has.
+func linksOf(info fs.FileInfo) uint64 {
+	if status, is := info.Sys().(*syscall.Stat_t); is {
+		return uint64(status.Nlink) //nolint:unconvert // it is smaller on some architectures
+	}
+	return 0
 }
 
 // stateFolder opens the folder, and makes it anew where something else is.
@@ -77,9 +108,10 @@ func (s *server) keepState(session string) {
 		return // the older state holds, if there is one
 	}
 	defer func() { _ = folder.Close() }()
-	if isWhole(folder, newStateOf(session)) {
-		_ = folder.Root().Rename(newStateOf(session), stateOf(session)) // or the older state holds
+	if !isWhole(folder, newStateOf(session)) || isSame(folder, newStateOf(session), stateOf(session)) {
+		return // most commands change nothing of it
 	}
+	_ = folder.Root().Rename(newStateOf(session), stateOf(session)) // or the older state holds
 }
 
 // isWhole reports whether a state ends as it should.
@@ -95,4 +127,16 @@ func isWhole(folder *workdir.Dir, state string) bool {
 	}
 	_, err = file.ReadAt(ending, info.Size()-int64(len(ending)))
 	return err == nil && string(ending) == stateMark+"\n"
+}
+
+// isSame reports whether two states are short and the same.
+func isSame(folder *workdir.Dir, one, other string) bool {
+	oneInfo, err := folder.Lstat(one)
+	otherInfo, otherErr := folder.Lstat(other)
+	if err != nil || otherErr != nil || oneInfo.Size() != otherInfo.Size() || oneInfo.Size() > shortState {
+		return false
+	}
+	oneText, err := folder.ReadFile(one, shortState)
+	otherText, otherErr := folder.ReadFile(other, shortState)
+	return err == nil && otherErr == nil && bytes.Equal(oneText, otherText)
 }

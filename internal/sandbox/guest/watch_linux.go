@@ -20,7 +20,7 @@ func newDiskGuard(options Options) *diskGuard {
 		return nil
 	}
 	folders := []string{options.Workspace, options.Home, os.TempDir()}
-	made := &diskGuard{watch: disk.Watch{Limit: options.Disk,
+	made := &diskGuard{watch: disk.Watch{Limit: options.Disk, OneDevice: disk.SameDevice(folders...),
 		Free: func() (int64, error) { return disk.FreeSpace(folders...) },
 		Used: func() int64 {
 			var used int64

@@ -92,7 +92,8 @@ func (p *Process) Run(ctx context.Context, command sandbox.Command) (sandbox.Res
 
 func (p *Process) diskWatch() disk.Watch {
 	return disk.Watch{Limit: p.launch.Spec.Limits.Disk,
-		Free: func() (int64, error) { return disk.FreeSpace(p.folders.Workspace, p.dir) },
+		OneDevice: disk.SameDevice(p.folders.Workspace, p.dir, p.folders.Home, p.folders.Temporary),
+		Free:      func() (int64, error) { return disk.FreeSpace(p.folders.Workspace, p.dir) },
 		Used: func() int64 {
 			return workdir.TreeSize(p.folders.Workspace) + workdir.TreeSize(p.folders.Home) + workdir.TreeSize(p.folders.Temporary)
 		}}
