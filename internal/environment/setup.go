@@ -379,7 +379,6 @@ func (r *setupRun) finish(ctx context.Context, err error) {
 	r.result.SetupResult.Milliseconds = milliseconds(time.Since(r.began))
 	if err == nil {
 		r.result.OverallStatus = Succeeded
-		r.keep(ctx)
 		r.reportStep(Step{Kind: PhaseCompleted, Phase: task.EnvironmentSetup})
 	} else {
 		r.record(err)
@@ -426,11 +425,11 @@ func (r *setupRun) post(ctx context.Context) {
 	}
 }
 
-// keep makes a snapshot of a verified environment and prunes old ones. That it
+// keep makes a snapshot of an environment that was set up and prunes old ones. That it
 // fails is no failure of the set-up. What was repaired is not kept: commands ran in it
-// that the key does not name. What lacks a project is not kept either.
+// that the key does not name. It is verified after that, and whenever something starts from it.
 func (r *setupRun) keep(ctx context.Context) {
-	if r.keepAs == "" || r.result.SetupResult.FromSnapshot != "" || r.result.SetupResult.Regenerations > 0 || !r.allReady() {
+	if r.keepAs == "" || r.result.SetupResult.Regenerations > 0 {
 		return
 	}
 	r.fillCaches(ctx)
@@ -444,6 +443,17 @@ func (r *setupRun) keep(ctx context.Context) {
 	if err != nil {
 		r.result.Warnings = append(r.result.Warnings, "no snapshot could be kept: "+err.Error())
 		r.Log.WarnContext(ctx, "environment set-up: failed to save a snapshot", "error", err)
+	}
+}
+
+// discard removes the snapshot that was just kept, as it did not pass verification.
+func (r *setupRun) discard(ctx context.Context) {
+	if r.result.SetupResult.SnapshotKey == "" {
+		return
+	}
+	r.result.SetupResult.SnapshotKey, r.kept = "", ""
+	if err := r.Engine.RemoveSnapshot(ctx, r.keepAs); err != nil {
+		r.Log.WarnContext(ctx, "environment set-up: failed to remove a snapshot that was not verified", "error", err)
 	}
 }
 

@@ -489,10 +489,29 @@ func TestSnapshotsAreKeptAndUsed(t *testing.T) {
 	checked := plan
 	checked.Verification = []environment.Check{{Command: "another check", ExpectedOutput: "OK"}}
 	b.engine.results["another check"] = []any{printed("OK")}
-	b.run(t, checked)
-	b.engine.snapshots = []sandbox.Snapshot{{Key: b.engine.kept[len(b.engine.kept)-1]}}
-	if changed := b.run(t, plan); changed.Result.SetupResult.FromSnapshot != "" {
-		t.Error("another verification, which also ran there, used the same snapshot")
+	b.engine.snapshots, b.engine.ran = []sandbox.Snapshot{{Key: b.engine.kept[len(b.engine.kept)-2]}}, nil
+	if got := b.run(t, checked); got.Result.SetupResult.FromSnapshot == "" || !slices.Equal(b.engine.ran, []string{"another check"}) {
+		t.Errorf("a plan with another verification only did not use the snapshot: ran %v", b.engine.ran)
+	}
+}
+
+// Plans with the same set-up share a snapshot whatever their verification is, which is no part
+// of it: it is made before. One that does not pass is not kept.
+func TestVerificationIsNotInTheSnapshot(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Snapshots = 1 << 30
+	var keptBefore bool
+	b.engine.results["check"] = []any{func() (sandbox.Result, error) { keptBefore = len(b.engine.kept) == 1; return printed("OK"), nil }}
+	if got := b.run(t, plan); !keptBefore || got.Result.SetupResult.SnapshotKey == "" || len(b.engine.removed) != 0 {
+		t.Errorf("kept before verification: %t; removed %v, got %+v", keptBefore, b.engine.removed, got.Result)
+	}
+
+	b.engine.kept, b.engine.results["check"] = nil, []any{printed("no"), printed("OK")}
+	b.repairer.answers = []any{environment.Repair{SetupCommands: []string{"three"}}}
+	got := b.run(t, plan)
+	if got.Result.OverallStatus != environment.Succeeded || got.Result.SetupResult.SnapshotKey != "" || got.Receipt.SnapshotKey != "" || !slices.Equal(b.engine.removed, b.engine.kept) {
+		t.Errorf("got %+v; kept %v, removed %v", got.Result, b.engine.kept, b.engine.removed)
 	}
 }
 
