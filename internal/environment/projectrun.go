@@ -122,15 +122,20 @@ func (r *setupRun) setUpAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(done) == len(r.projects) {
-		r.keep(ctx)
+	if len(done) == len(r.projects) && !r.keep(ctx) {
+		r.result.Warnings = append(r.result.Warnings, "the sandbox was lost while its snapshot was made, and is set up once more")
+		_ = r.stop(ctx) // it is dead; what is left of it is reaped later
+		if err := r.startAnew(ctx); err != nil {
+			return err
+		}
+		return r.setUpAll(ctx) // with less that is kept
 	}
 	done, err = r.each(ctx, done, r.verifyProject)
 	for _, p := range done {
 		p.Ready = true
 	}
-	if err != nil || r.result.SetupResult.Regenerations > 0 || !r.allReady() {
-		r.discard(ctx)
+	if r.result.SetupResult.Regenerations > 0 || !r.allReady() {
+		r.result.SetupResult.SnapshotKey, r.kept = "", "" // there is one, and this environment is another
 	}
 	return err
 }
