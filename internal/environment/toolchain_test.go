@@ -57,7 +57,7 @@ func TestToolchainsAreCompiledOnceOfNothingOfAProject(t *testing.T) {
 		t.Fatalf("%d starts, kept were %v", len(b.engine.starts), b.engine.kept)
 	}
 	made, used := b.engine.starts[0], b.engine.starts[1]
-	// The workspaces of processes that are gone are removed by this name.
+	// "toryo env" removes those of processes that are gone, by this name.
 	if name := filepath.Base(made.Workspace); !strings.HasPrefix(name, strconv.Itoa(os.Getpid())+"-") {
 		t.Errorf("the folder %s does not say whose it is", name)
 	}
