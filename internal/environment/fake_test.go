@@ -32,6 +32,7 @@ type engine struct {
 	network   []sandbox.Policy
 	snapshots []sandbox.Snapshot
 	kept      []string
+	keeping   func() (bytes int64, err error) // how keeping one ends; may be nil
 	removed   []string
 }
 
@@ -82,8 +83,15 @@ func (b *box) SetNetwork(_ context.Context, policy sandbox.Policy) error {
 }
 
 func (b *box) Snapshot(_ context.Context, key string, _ workdir.Listing) (sandbox.Snapshot, error) {
+	made := sandbox.Snapshot{Key: key}
+	if b.engine.keeping != nil {
+		var err error
+		if made.Bytes, err = b.engine.keeping(); err != nil {
+			return sandbox.Snapshot{}, err
+		}
+	}
 	b.engine.kept = append(b.engine.kept, key)
-	return sandbox.Snapshot{Key: key}, nil
+	return made, nil
 }
 
 func (b *box) Run(ctx context.Context, command sandbox.Command) (sandbox.Result, error) {

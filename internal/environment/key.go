@@ -35,13 +35,14 @@ type Source struct {
 }
 
 // snapshotKey names an environment by everything that it was made from: source, engine
-// and image, the projects with their commands of set-up and verification and those that fill
-// caches, and the contents of manifests and lock files. Two that are made from the same have the same key.
+// and image, the projects with their commands of set-up and those that fill caches, and the
+// contents of manifests and lock files. Two that are made from the same have the same key. The
+// commands of verification run after it is kept.
 func (t *Table) snapshotKey(source Source, engine, identity string, projects []*ProjectSetup, manifests string) (string, error) {
 	hash := sha256.New()
 	made := []any{source.Project, source.Change, engine, identity}
 	for _, p := range projects {
-		one := []any{p.Directory, p.EnvironmentType, p.Session, p.SetupCommands, p.Verification}
+		one := []any{p.Directory, p.EnvironmentType, p.Session, p.SetupCommands}
 		if entry, _ := t.Find(p.EnvironmentType); len(entry.Caches) > 0 {
 			one = append(one, entry.Caches)
 		}

@@ -42,32 +42,26 @@ func (r *setupRun) loop(ctx context.Context) error {
 	return r.setUpAll(ctx)
 }
 
-// leaveSnapshot begins anew without a snapshot that did not pass verification.
+// leaveSnapshot begins anew without a snapshot that did not pass verification. The one that is
+// then made takes its place. It is not removed: the verification may be what is wrong, and other
+// plans, which say that in other words, share the snapshot.
 func (r *setupRun) leaveSnapshot(ctx context.Context) error {
-	key := r.result.SetupResult.FromSnapshot
+	r.result.Warnings = append(r.result.Warnings, "the snapshot "+r.result.SetupResult.FromSnapshot+" did not pass verification and was not used")
+	r.result.SetupResult.FromSnapshot, r.kept = "", ""
+	r.result.Errors = r.result.Errors[:0]
+	return r.startAnew(ctx)
+}
+
+// startAnew starts another sandbox with nothing but the project.
+func (r *setupRun) startAnew(ctx context.Context) error {
 	if err := r.stop(ctx); err != nil {
 		return r.fatal("the sandbox could not be stopped", err)
-	}
-	if err := r.removeSnapshot(ctx, key); err != nil {
-		return r.fatal("the snapshot could not be removed", err)
 	}
 	if err := workdir.RemoveAdded(r.request.Spec.Workspace, r.before); err != nil {
 		return r.fatal("the workspace could not be cleaned", err)
 	}
-	r.result.SetupResult.FromSnapshot, r.cold = "", true
-	r.result.Errors = r.result.Errors[:0]
+	r.cold = true
 	return r.start(ctx)
-}
-
-// removeSnapshot removes a snapshot that did not pass verification. That of the project
-// is not a change's to remove: the change may be why it did not pass.
-func (r *setupRun) removeSnapshot(ctx context.Context, key string) error {
-	if r.keepAs != key {
-		r.result.Warnings = append(r.result.Warnings, "the snapshot "+key+" did not pass verification and was not used")
-		return nil
-	}
-	r.result.Warnings = append(r.result.Warnings, "the snapshot "+key+" did not pass verification and was removed")
-	return r.Engine.RemoveSnapshot(ctx, key)
 }
 
 // setUp runs those of the set-up commands of a project that are needed, one by one. Each

@@ -115,22 +115,51 @@ func (r *setupRun) inOrder() []*ProjectSetup {
 
 func (r *setupRun) main() *ProjectSetup { return r.projects[0] }
 
-// setUpAll sets up all projects. That the main one fails is an error. That another one
-// does is a warning, unless the sandbox is gone with it.
+// setUpAll sets up all projects, keeps what that leaves, and verifies it. What verification
+// runs is not in what is kept: plans that say the same in other words share it.
 func (r *setupRun) setUpAll(ctx context.Context) error {
-	for _, p := range r.inOrder() {
-		err := r.setUpProject(ctx, p)
+	done, err := r.each(ctx, r.inOrder(), r.setUpProject)
+	if err != nil {
+		return err
+	}
+	if len(done) == len(r.projects) && !r.keep(ctx) {
+		r.result.Warnings = append(r.result.Warnings, "the sandbox was lost while its snapshot was made, and is set up once more")
+		_ = r.stop(ctx) // it is dead; what is left of it is reaped later
+		if err := r.startAnew(ctx); err != nil {
+			return err
+		}
+		return r.setUpAll(ctx) // with less that is kept
+	}
+	done, err = r.each(ctx, done, r.verifyProject)
+	for _, p := range done {
+		p.Ready = true
+	}
+	if r.result.SetupResult.Regenerations > 0 || !r.allReady() {
+		r.result.SetupResult.SnapshotKey, r.kept = "", "" // there is one, and this environment is another
+	}
+	return err
+}
+
+// each does something with projects and returns those for which it succeeded. That the main
+// one fails is an error. That another one does is a warning, unless the sandbox is gone with it.
+func (r *setupRun) each(ctx context.Context, projects []*ProjectSetup, do func(context.Context, *ProjectSetup) error) (done []*ProjectSetup, err error) {
+	for _, p := range projects {
+		if root := r.rootOf(p); root != nil && root.Problem != "" {
+			err = fmt.Errorf("its workspace is not ready: %s", root.Problem)
+		} else {
+			err = do(ctx, p)
+		}
 		switch {
 		case err == nil:
-			p.Ready = true
+			done = append(done, p)
 		case p == r.main() || ctx.Err() != nil || r.box == nil:
-			return err
+			return done, err
 		default:
 			p.Problem = firstOf(err.Error())
 			r.remark(fmt.Sprintf("the project %s could not be set up: %s", p.name(), code(p.Problem)))
 		}
 	}
-	return nil
+	return done, nil
 }
 
 // firstOf is the first line of an error, shortened.
@@ -139,27 +168,41 @@ func firstOf(text string) string {
 	return textfmt.Shorten(line, longestShown)
 }
 
-// setUpProject sets up and verifies one project until that succeeds or nothing more can
-// be done.
+// setUpProject sets up one project until that succeeds or nothing more can be done.
 func (r *setupRun) setUpProject(ctx context.Context, p *ProjectSetup) error {
-	if root := r.rootOf(p); root != nil && root.Problem != "" {
-		return fmt.Errorf("its workspace is not ready: %s", root.Problem)
-	}
 	entry, _ := r.Table.Find(p.EnvironmentType)
 	for _, command := range entry.Prepare {
 		if _, err := r.try(ctx, p, p.Directory, command); err != nil {
 			return err
 		}
 	}
+	return r.install(ctx, p)
+}
+
+// install runs the set-up commands of a project, and those that repair them.
+func (r *setupRun) install(ctx context.Context, p *ProjectSetup) error {
 	for {
 		err := r.setUp(ctx, p, func(string, string) bool { return true })
-		if err == nil {
-			err = r.verify(ctx, p)
-		}
 		if err == nil || ctx.Err() != nil || r.lacksToolchain(p, err) {
 			return err
 		}
 		if err := r.repair(ctx, p, err); err != nil {
+			return err
+		}
+	}
+}
+
+// verifyProject verifies a project that was set up, and sets it up anew with what repairs it.
+func (r *setupRun) verifyProject(ctx context.Context, p *ProjectSetup) error {
+	for {
+		err := r.verify(ctx, p)
+		if err == nil || ctx.Err() != nil || r.lacksToolchain(p, err) {
+			return err
+		}
+		if err := r.repair(ctx, p, err); err != nil {
+			return err
+		}
+		if err := r.install(ctx, p); err != nil {
 			return err
 		}
 	}

@@ -110,12 +110,12 @@ func TestAllProjectsAreSetUp(t *testing.T) {
 	b.engine.results["node -e 'console.log(\"OK\")'"] = []any{printed("OK")}
 	b.engine.results["npm test"] = []any{failedWith(1, "not ok 1 - greets\n")}
 	got := b.measured(t, environment.Selection{Name: "go", SetupCommands: []string{"one"}, Verification: goCheck})
-	want := []string{"backend: one", "backend: check", "frontend: npm install", "frontend: node -e 'console.log(\"OK\")'", "backend: go test ./...", "frontend: npm test"}
+	want := []string{"backend: one", "frontend: npm install", "backend: check", "frontend: node -e 'console.log(\"OK\")'", "backend: go test ./...", "frontend: npm test"}
 	if diff := cmp.Diff(want, b.engine.where); diff != "" || got.Result.OverallStatus != environment.Succeeded || len(got.Result.Remarks) > 0 {
 		t.Errorf("%s\n%+v", diff, got.Result)
 	}
-	other := b.engine.sessions[2]
-	if diff := cmp.Diff([]string{"", "", other, other, "", other}, b.engine.sessions); diff != "" || other == "" {
+	other := b.engine.sessions[1]
+	if diff := cmp.Diff([]string{"", other, "", other, "", other}, b.engine.sessions); diff != "" || other == "" {
 		t.Errorf("sessions differ:\n%s", diff)
 	}
 	projects := got.Receipt.Projects

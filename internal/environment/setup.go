@@ -167,6 +167,8 @@ type setupRun struct {
 	cold      bool   // snapshots are not looked at any more
 	kept      string // as what and where the snapshot is kept
 	keepAs    string // the key under which one is kept
+	noCaches  bool   // compilers do not fill their caches, as the sandbox was lost by that
+	noKeeping bool   // none is kept, as the sandbox was lost by that
 }
 
 func (r *setupRun) reportStep(step Step) {
@@ -379,7 +381,6 @@ func (r *setupRun) finish(ctx context.Context, err error) {
 	r.result.SetupResult.Milliseconds = milliseconds(time.Since(r.began))
 	if err == nil {
 		r.result.OverallStatus = Succeeded
-		r.keep(ctx)
 		r.reportStep(Step{Kind: PhaseCompleted, Phase: task.EnvironmentSetup})
 	} else {
 		r.record(err)
@@ -423,45 +424,5 @@ func (r *setupRun) post(ctx context.Context) {
 	if err := r.Post(ctx, r.result.Comment(language)); err != nil {
 		r.result.Warnings = append(r.result.Warnings, "the comment about the failure could not be posted: "+err.Error())
 		r.Log.WarnContext(ctx, "environment set-up: failed to post the comment", "error", err)
-	}
-}
-
-// keep makes a snapshot of a verified environment and prunes old ones. That it
-// fails is no failure of the set-up. What was repaired is not kept: commands ran in it
-// that the key does not name. What lacks a project is not kept either.
-func (r *setupRun) keep(ctx context.Context) {
-	if r.keepAs == "" || r.result.SetupResult.FromSnapshot != "" || r.result.SetupResult.Regenerations > 0 || !r.allReady() {
-		return
-	}
-	r.fillCaches(ctx)
-	r.reportStep(Step{Kind: KeepingSnapshot})
-	made, err := r.box.Snapshot(ctx, r.keepAs, r.before)
-	r.kept = made.Kept
-	if err == nil {
-		r.result.SetupResult.SnapshotKey = r.keepAs
-		err = prune(ctx, r.Engine, r.Snapshots)
-	}
-	if err != nil {
-		r.result.Warnings = append(r.result.Warnings, "no snapshot could be kept: "+err.Error())
-		r.Log.WarnContext(ctx, "environment set-up: failed to save a snapshot", "error", err)
-	}
-}
-
-// fillCaches has compilers fill their caches, which the snapshot then has: every sandbox
-// that starts from it would compile the same. That a command fails does not matter.
-func (r *setupRun) fillCaches(ctx context.Context) {
-	for _, p := range r.inOrder() {
-		entry, _ := r.Table.Find(p.EnvironmentType)
-		for _, text := range entry.Caches {
-			r.reportStep(Step{Kind: CommandStarted, Command: text, Directory: p.Directory})
-			command := p.Command(text)
-			command.Timeout = r.CommandTimeout
-			ran, err := r.box.Run(ctx, command)
-			if err != nil {
-				r.Log.WarnContext(ctx, "environment set-up: failed to fill the caches", "command", text, "error", err)
-				return
-			}
-			r.reportStep(Step{Kind: CommandEnded, Command: text, Message: fmt.Sprintf("exit code %d", ran.ExitCode)})
-		}
 	}
 }

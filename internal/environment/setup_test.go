@@ -463,8 +463,8 @@ func TestSnapshotsAreKeptAndUsed(t *testing.T) {
 
 	b.engine.ran, b.engine.results["check"] = nil, []any{printed("stale"), printed("OK")}
 	stale := b.run(t, plan)
-	if stale.Result.OverallStatus != environment.Succeeded || stale.Result.SetupResult.FromSnapshot != "" || !slices.Equal(b.engine.removed, []string{key}) || !slices.Equal(b.engine.ran, []string{"check", "one", "two", "check"}) {
-		t.Errorf("stale: %+v, ran %v, removed %v", stale.Result, b.engine.ran, b.engine.removed)
+	if stale.Result.OverallStatus != environment.Succeeded || stale.Result.SetupResult.FromSnapshot != "" || len(b.engine.removed) != 0 || !slices.Equal(b.engine.kept, []string{key, key}) || !slices.Equal(b.engine.ran, []string{"check", "one", "two", "check"}) {
+		t.Errorf("stale: %+v, ran %v, kept %v, removed %v", stale.Result, b.engine.ran, b.engine.kept, b.engine.removed)
 	}
 
 	b.engine.results["check"] = []any{printed("OK")}
@@ -489,10 +489,49 @@ func TestSnapshotsAreKeptAndUsed(t *testing.T) {
 	checked := plan
 	checked.Verification = []environment.Check{{Command: "another check", ExpectedOutput: "OK"}}
 	b.engine.results["another check"] = []any{printed("OK")}
-	b.run(t, checked)
-	b.engine.snapshots = []sandbox.Snapshot{{Key: b.engine.kept[len(b.engine.kept)-1]}}
-	if changed := b.run(t, plan); changed.Result.SetupResult.FromSnapshot != "" {
-		t.Error("another verification, which also ran there, used the same snapshot")
+	b.engine.snapshots, b.engine.ran = []sandbox.Snapshot{{Key: b.engine.kept[len(b.engine.kept)-2]}}, nil
+	if got := b.run(t, checked); got.Result.SetupResult.FromSnapshot == "" || !slices.Equal(b.engine.ran, []string{"another check"}) {
+		t.Errorf("a plan with another verification only did not use the snapshot: ran %v", b.engine.ran)
+	}
+}
+
+// Plans with the same set-up share a snapshot whatever their verification is, which is no part
+// of it: it is made before. So one plan's wrong verification does not remove what is of all.
+func TestVerificationIsNotInTheSnapshot(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Snapshots = 1 << 30
+	var keptBefore bool
+	b.engine.results["check"] = []any{func() (sandbox.Result, error) { keptBefore = len(b.engine.kept) == 1; return printed("OK"), nil }}
+	if got := b.run(t, plan); !keptBefore || got.Result.SetupResult.SnapshotKey == "" || len(b.engine.removed) != 0 {
+		t.Errorf("kept before verification: %t; removed %v, got %+v", keptBefore, b.engine.removed, got.Result)
+	}
+
+	b.engine.kept, b.engine.results["check"] = nil, []any{printed("no"), printed("OK")}
+	b.repairer.answers = []any{environment.Repair{SetupCommands: []string{"three"}}}
+	got := b.run(t, plan)
+	if got.Result.OverallStatus != environment.Succeeded || got.Result.SetupResult.SnapshotKey != "" || got.Receipt.SnapshotKey != "" || len(b.engine.kept) != 1 || len(b.engine.removed) != 0 {
+		t.Errorf("got %+v; kept %v, removed %v", got.Result, b.engine.kept, b.engine.removed)
+	}
+
+	b.engine.snapshots, b.engine.kept, b.engine.results["check"] = []sandbox.Snapshot{{Key: b.engine.kept[0]}}, nil, []any{printed("no")}
+	b.Repairer = nil
+	got = b.run(t, plan)
+	if got.Result.OverallStatus != environment.Failed || len(b.engine.kept) != 1 || b.engine.kept[0] != b.engine.snapshots[0].Key || len(b.engine.removed) != 0 {
+		t.Errorf("with a verification that is wrong: got %+v; kept %v, removed %v", got.Result, b.engine.kept, b.engine.removed)
+	}
+}
+
+// A run that is stopped while it verifies says nothing about the snapshot.
+func TestAStoppedRunLeavesTheSnapshot(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Snapshots = 1 << 30
+	ctx, cancel := context.WithCancel(t.Context())
+	b.engine.results["check"] = []any{func() (sandbox.Result, error) { cancel(); return sandbox.Result{}, ctx.Err() }}
+	_, err := b.Run(ctx, environment.Request{Plan: plan, Source: environment.Source{Project: "ours"}, Spec: sandbox.Spec{Owner: "test", Workspace: b.dir}})
+	if !errors.Is(err, context.Canceled) || len(b.engine.kept) != 1 || len(b.engine.removed) != 0 {
+		t.Errorf("%v; kept %v, removed %v", err, b.engine.kept, b.engine.removed)
 	}
 }
 

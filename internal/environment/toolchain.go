@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -127,7 +128,8 @@ func (r *setupRun) ensureToolchain(ctx context.Context, key string, spec sandbox
 		return errFailedBefore
 	}
 	spec.Progress("compiling what every project of this toolchain needs, once")
-	workspace, err := os.MkdirTemp(filepath.Dir(spec.Workspace), ".toolchain-")
+	// With the number of the process in front, as the workspaces of "toryo env", which removes those of processes that are gone.
+	workspace, err := os.MkdirTemp(filepath.Dir(spec.Workspace), strconv.Itoa(os.Getpid())+"-toolchain-")
 	if err != nil {
 		return err
 	}

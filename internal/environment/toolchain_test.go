@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -56,6 +57,10 @@ func TestToolchainsAreCompiledOnceOfNothingOfAProject(t *testing.T) {
 		t.Fatalf("%d starts, kept were %v", len(b.engine.starts), b.engine.kept)
 	}
 	made, used := b.engine.starts[0], b.engine.starts[1]
+	// "toryo env" removes those of processes that are gone, by this name.
+	if name := filepath.Base(made.Workspace); !strings.HasPrefix(name, strconv.Itoa(os.Getpid())+"-") {
+		t.Errorf("the folder %s does not say whose it is", name)
+	}
 	if made.Workspace == b.dir || made.Network != sandbox.NoNetwork || made.Env["SECRET"] != "" || made.Snapshot != "" {
 		t.Errorf("it was compiled in %+v", made)
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"slices"
 	"testing"
+
+	"github.com/toryo-dev/toryo/internal/llm/script"
 )
 
 // What go test prints of benchmarks becomes rows of the table, and nothing else does.
@@ -36,6 +38,20 @@ func TestChosen(t *testing.T) {
 	} {
 		if got := chosen("this", is.set, is.wanted); got != is.want {
 			t.Errorf("%+v: %v", is, got)
+		}
+	}
+}
+
+// The scripts of the runs on small projects can be played.
+func TestRulesOfSmallProjects(t *testing.T) {
+	t.Parallel()
+	for _, project := range smallProjects {
+		rules, err := project.rules("OK")
+		if err == nil {
+			_, err = script.Parse(project.environment, []byte(rules))
+		}
+		if err != nil {
+			t.Errorf("%s: %v", project.environment, err)
 		}
 	}
 }

@@ -81,8 +81,8 @@ func envSetupCommand(p site.Program) *cobra.Command {
 		Use:   "setup DIR",
 		Short: "Set up and verify a folder's environment in a sandbox",
 		Long: `Copy a folder into a sandbox, run the set-up commands of a plan, or without one those
-that detection proposes, and verify the outcome. A verified environment is kept as a
-snapshot, from which the next run starts. The folder itself is not changed.
+that detection proposes, and verify the outcome. What set-up leaves is kept as a
+snapshot, from which the next run starts, and verified again then. The folder itself is not changed.
 
 Commands that fail for a passing reason are tried again. Others are corrected by the
 model that the configuration names (llm_overrides.environment_setup, or llm), three

@@ -20,7 +20,7 @@ type Retention struct {
 	ForgeAnswers int `key:"forge_answers" default:"14" min:"0" max:"36500" about:"Answers of forges that are asked again with their ETags."`
 	Tokens       int `key:"revoked_tokens" default:"30" min:"0" max:"36500" about:"Revoked tokens."`
 	Contexts     int `key:"contexts" default:"30" min:"0" max:"36500" about:"Context files of runs that have ended, on the agent."`
-	Snapshots    int `key:"snapshots" default:"14" min:"0" max:"36500" about:"Verified environments that no task has started from, on the agent; see also sandbox.snapshots.max_size."`
+	Snapshots    int `key:"snapshots" default:"14" min:"0" max:"36500" about:"Environments kept after their set-up that no task has started from, on the agent; see also sandbox.snapshots.max_size."`
 }
 
 // Days is a number of days as a duration.

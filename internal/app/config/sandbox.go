@@ -16,7 +16,7 @@ type Sandbox struct {
 	Network    Network    `key:"network" about:"What commands can reach: none is nothing, registries is package registries and the hosts below, open is every public host."`
 	Kubernetes Kubernetes `key:"kubernetes" about:"The cluster that pods of sandboxes run in, if kind is kubernetes: see docs/environments.md."`
 
-	Snapshots Snapshots `key:"snapshots" about:"Verified environments that are kept, so that the next task starts from them."`
+	Snapshots Snapshots `key:"snapshots" about:"Environments that are kept after their set-up, so that the next task starts from them."`
 }
 
 // Network is the section "sandbox.network".
@@ -52,5 +52,5 @@ type Kubernetes struct {
 	Patience      time.Duration `key:"patience" default:"2m" min:"5s" max:"1h" about:"How long a pod and its agent wait for each other when the connection is cut."`
 	Warm          int           `key:"warm" default:"0" min:"0" max:"100" about:"Pods that an agent keeps ready for each of the last four images (with their limits and snapshots) it used, so that sandboxes start in a fraction of the time; each takes the room of its requests."`
 	EgressService string        `key:"egress_service" format:"word" example:"toryo-egress" about:"Service of the filtering proxy's pods, see deploy/kubernetes/egress.yaml; without it what pods download goes through the agent."`
-	SnapshotClaim string        `key:"snapshot_claim" format:"word" example:"toryo-snapshots" about:"Volume claim of the namespace on which verified environments are kept; without it none are."`
+	SnapshotClaim string        `key:"snapshot_claim" format:"word" example:"toryo-snapshots" about:"Volume claim of the namespace on which environments are kept after their set-up; without it none are."`
 }

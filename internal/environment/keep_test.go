@@ -1,0 +1,91 @@
+package environment_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/toryo-dev/toryo/internal/environment"
+	"github.com/toryo-dev/toryo/internal/sandbox"
+	"github.com/toryo-dev/toryo/internal/task"
+)
+
+var errGone = task.Errorf(task.Unavailable, "the sandbox is gone")
+
+// A sandbox that has no room for the caches of compilers is set up once more without them, and
+// that is kept.
+func TestASandboxThatIsLostWithItsCachesIsSetUpAgain(t *testing.T) {
+	t.Parallel()
+	entry, _ := environment.BuiltIn().Find("go")
+	for name, result := range map[string]any{
+		"it is gone":       errGone,
+		"memory":           sandbox.Result{ExitCode: 137, Exceeded: sandbox.MemoryLimit},
+		"its disk is full": sandbox.Result{ExitCode: 137, Exceeded: sandbox.DiskLimit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.Snapshots = 1 << 30
+			b.engine.results["check"] = []any{printed("OK")}
+			b.engine.results[entry.Caches[0]] = []any{result}
+			got := b.run(t, environment.Selection{Name: "go", SetupCommands: []string{"one"}, Verification: plan.Verification, Projects: []environment.Project{}})
+			want := []string{"one", entry.Caches[0], "one", "check"}
+			if got.Result.OverallStatus != environment.Succeeded || !slices.Equal(b.engine.ran, want) || len(b.engine.starts) != 2 || b.engine.stops != 1 || len(b.engine.kept) != 1 {
+				t.Errorf("got %+v; ran %q, %d starts, kept %v", got.Result, b.engine.ran, len(b.engine.starts), b.engine.kept)
+			}
+		})
+	}
+}
+
+// Caches that are not filled in time are kept as they are.
+func TestCachesThatTakeTooLongAreKept(t *testing.T) {
+	t.Parallel()
+	entry, _ := environment.BuiltIn().Find("go")
+	b := newBench(t)
+	b.Snapshots = 1 << 30
+	b.engine.results["check"] = []any{printed("OK")}
+	b.engine.results[entry.Caches[0]] = []any{sandbox.Result{ExitCode: 137, Exceeded: sandbox.TimeLimit}}
+	got := b.run(t, environment.Selection{Name: "go", SetupCommands: []string{"one"}, Verification: plan.Verification, Projects: []environment.Project{}})
+	if got.Result.OverallStatus != environment.Succeeded || len(b.engine.starts) != 1 || len(b.engine.kept) != 1 {
+		t.Errorf("got %+v; %d starts, kept %v", got.Result, len(b.engine.starts), b.engine.kept)
+	}
+}
+
+// That a snapshot cannot be made is no failure of the set-up, whether the sandbox goes with it
+// or not.
+func TestASnapshotThatCannotBeMadeIsNoFailure(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		then any // of the next command
+		want []string
+	}{
+		"the sandbox is gone": {errGone, []string{"one", "two", "true", "one", "two", "check"}},
+		"it goes on":          {printed(""), []string{"one", "two", "true", "check"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.Snapshots = 1 << 30
+			b.engine.keeping = func() (int64, error) { return 0, errors.New("no space left on device") }
+			b.engine.results["check"], b.engine.results["true"] = []any{printed("OK")}, []any{test.then}
+			got := b.run(t, plan)
+			if got.Result.OverallStatus != environment.Succeeded || !slices.Equal(b.engine.ran, test.want) || got.Receipt.SnapshotKey != "" {
+				t.Errorf("got %+v; ran %q", got.Result, b.engine.ran)
+			}
+		})
+	}
+}
+
+// A snapshot for which all others would have to go, and then it too, is not kept.
+func TestASnapshotThatIsTooLargeLeavesTheOthers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Snapshots = 15
+	b.engine.snapshots = []sandbox.Snapshot{{Key: "tools", Bytes: 10}, {Key: "too large", Bytes: 16}}
+	b.engine.keeping = func() (int64, error) { return 16, nil }
+	b.engine.results["check"] = []any{printed("OK")}
+	got := b.run(t, plan)
+	if got.Result.OverallStatus != environment.Succeeded || got.Receipt.SnapshotKey != "" || len(b.engine.kept) != 1 || !slices.Equal(b.engine.removed, b.engine.kept) || len(got.Result.Warnings) != 1 {
+		t.Errorf("got %+v; kept %v, removed %v", got.Result, b.engine.kept, b.engine.removed)
+	}
+}
