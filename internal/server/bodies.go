@@ -21,7 +21,7 @@ const bodyDeadlineIsOurs = -1
 // calls leave when the request is over.
 func (s *Server) meet(w http.ResponseWriter, r *http.Request) (met *http.Request, leave func(), err error) {
 	client, leave := access.Network(r.RemoteAddr), func() {}
-	if !isReturned(r.Context()) {
+	if !askedBefore(r) {
 		if !s.strangers.Take(client, 1) {
 			return r, leave, task.Errorf(task.TooMany, "there are too many requests at once").WithHint("wait a second")
 		}

@@ -39,16 +39,15 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 // idleTimeout is how long a connection may have nothing to do.
 const idleTimeout = 2 * time.Minute
 
-// Serve answers requests on the listeners until the context ends. Then it stops
-// taking new ones, lets those under way finish, and returns nil. It may be called
-// once. Only what comes in on the first listener is encrypted, if anything is.
+// Serve answers requests on the listeners until the context ends, or a listener fails.
+// Then it stops taking new ones, lets those under way finish, and returns nil, or what
+// failed. It may be called once. Only what comes in on the first listener is encrypted, if anything is.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	strangers, back := limit.NewConnections(), newReturned(listeners[0].Addr())
 	web := s.newHTTP()
-	web.ReadHeaderTimeout, web.TLSConfig = 10*time.Second, s.tls
-	web.ConnContext, web.ConnState = strangers.Opened, strangers.Changed
+	web.TLSConfig, web.ConnContext, web.ConnState = s.tls, strangers.Opened, strangers.Changed
 	again := s.newHTTP() // for connections that were taken over
-	again.ReadHeaderTimeout, again.ConnContext, again.ConnState = idleTimeout, back.opened, back.changed
+	again.ConnContext = back.opened
 	noting, stopNoting := context.WithCancel(context.WithoutCancel(ctx))
 	var noted sync.WaitGroup
 	noted.Go(func() { s.seen.run(noting) })
@@ -60,9 +59,11 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	}
 	go func() { failed <- again.Serve(back) }()
 	s.polls.start(back)
+	running, failure := len(listeners)+1, error(nil)
 	select {
-	case err := <-failed:
-		return task.Wrap(task.Internal, err, "the server stopped listening")
+	case failure = <-failed:
+		failure = task.Wrap(task.Internal, failure, "the server stopped listening")
+		running--
 	case <-ctx.Done():
 	}
 	s.polls.stop()
@@ -74,8 +75,11 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		s.pages.Stop()
 	}
 	err := s.shutdown(ctx, web, again)
-	for range len(listeners) + 1 {
+	for range running {
 		<-failed
+	}
+	if failure != nil {
+		return failure
 	}
 	if err != nil {
 		return task.Wrap(task.Internal, err, "stop the server")
@@ -85,7 +89,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 
 func (s *Server) newHTTP() *http.Server {
 	return &http.Server{
-		Handler: s, IdleTimeout: idleTimeout, MaxHeaderBytes: 32 << 10,
+		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleTimeout, MaxHeaderBytes: 32 << 10,
 		// Anyone can fail to shake hands, and the log is not for everyone to fill.
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}

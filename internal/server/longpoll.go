@@ -18,6 +18,9 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/toryo-dev/toryo/internal/metrics"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/wire"
@@ -33,7 +36,7 @@ const takeOverAfter = 100 * time.Millisecond
 // for a moment takes its connection over (see [http.Hijacker]), and its handler returns:
 //
 //	handler      wait: starts run, takes the connection over, returns; nothing is answered
-//	run          waits, then writes the answer and gives the connection back
+//	run          waits, writes the answer, and gives the connection back when something comes on it
 //	watch        reads one byte, to see that the caller goes away
 //	returned     is the listener on which net/http gets the connection back
 //
@@ -42,18 +45,20 @@ type longPolls struct {
 	log          *slog.Logger
 	durations    *metrics.Histogram
 	problem      func(context.Context, error) *problem
+	tracer       trace.Tracer
 	writeTimeout time.Duration
 
 	mutex    sync.Mutex
 	returned *returned // nil while no connection may be taken over
 	polls    map[*longPoll]struct{}
-	running  sync.WaitGroup // as many as there are in polls
+	running  sync.WaitGroup // those in polls, and those whose connection is not given back yet
 }
 
 // longPoll is one request.
 type longPoll struct {
 	route, path string
 	begun       time.Time
+	known       []byte // the hash of the caller's token
 	cancel      context.CancelCauseFunc
 	ended       chan struct{} // closed when there is an answer
 
@@ -111,7 +116,7 @@ func (p *longPolls) wait(ctx context.Context, w http.ResponseWriter, r *http.Req
 		return get(ctx)
 	}
 	waiting, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	one := &longPoll{route: route(r), path: r.URL.Path, begun: time.Now(), cancel: cancel, ended: make(chan struct{})}
+	one := &longPoll{route: route(r), path: r.URL.Path, begun: time.Now(), known: caller(ctx).Hash, cancel: cancel, ended: make(chan struct{})}
 	unfollow := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	defer unfollow()
 	go p.run(waiting, one, get)
@@ -121,6 +126,7 @@ func (p *longPolls) wait(ctx context.Context, w http.ResponseWriter, r *http.Req
 	case <-one.ended:
 	case <-timer.C:
 		if p.takeOver(one, answer) {
+			trace.SpanFromContext(ctx).SetAttributes(attribute.Bool("toryo.answered_later", true)) // by tell
 			return &requestOutput{Status: http.StatusNoContent}, nil
 		}
 		<-one.ended
@@ -136,10 +142,16 @@ func (p *longPolls) run(ctx context.Context, one *longPoll, get func(context.Con
 	taken := one.conn != nil
 	one.mutex.Unlock()
 	close(one.ended)
-	if taken {
-		p.answer(ctx, one)
+	if !taken {
+		one.cancel(nil)
+		return
 	}
+	defer p.running.Done()
+	back := p.answer(ctx, one)
 	one.cancel(nil)
+	if back != nil {
+		back.give(one.conn, one.early, one.known)
+	}
 }
 
 // withoutPanic turns a panic into an error, as happens to those of handlers.
@@ -167,6 +179,7 @@ func (p *longPolls) takeOver(one *longPoll, from *observedWriter) bool {
 	conn, buffered, err := from.takeOver()
 	if err != nil {
 		p.remove(one)
+		p.running.Done()
 		return false
 	}
 	one.conn, one.watched = conn, make(chan struct{})
@@ -196,7 +209,6 @@ func (p *longPolls) remove(one *longPoll) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	delete(p.polls, one)
-	p.running.Done()
 }
 
 // watch ends the wait when the caller goes away. A byte that comes is the first of the caller's
@@ -228,23 +240,40 @@ func (one *longPoll) close() {
 	}
 }
 
-// answer writes the answer to a request whose connection was taken over, and gives the connection back.
-func (p *longPolls) answer(ctx context.Context, one *longPoll) {
+// answer writes the answer to a request whose connection was taken over. It returns the listener to
+// which the connection is to be given back; nil if it is closed.
+func (p *longPolls) answer(ctx context.Context, one *longPoll) (back *returned) {
 	defer p.remove(one)
+	defer func() {
+		if fault := recover(); fault != nil { // nobody else would: it is no goroutine of net/http
+			p.log.ErrorContext(ctx, "a request failed half-way", "error", panicError(fault))
+			one.close()
+			back = nil
+		}
+	}()
 	response := p.response(ctx, one)
 	one.unwatch()
-	took := time.Since(one.begun)
-	p.durations.Observe(took.Seconds(), one.route, strconv.Itoa(response.StatusCode))
-	p.log.DebugContext(ctx, "request", "method", http.MethodPost, "path", one.path, "status", response.StatusCode, "took", took)
+	p.tell(ctx, one, response.StatusCode)
 	p.mutex.Lock()
-	back := p.returned
+	back = p.returned
 	p.mutex.Unlock()
 	response.Close = back == nil
 	if errors.Is(context.Cause(ctx), errCallerGone) || p.write(one.conn, response) != nil || back == nil {
 		one.close()
-		return
+		return nil
 	}
-	back.give(one.conn, one.early)
+	return back
+}
+
+// tell counts, logs and traces a request that is over. The span of its handler ended when the
+// connection was taken over.
+func (p *longPolls) tell(ctx context.Context, one *longPoll, status int) {
+	took := time.Since(one.begun)
+	p.durations.Observe(took.Seconds(), one.route, strconv.Itoa(status))
+	p.log.DebugContext(ctx, "request", "method", http.MethodPost, "path", one.path, "status", status, "took", took)
+	_, span := p.tracer.Start(ctx, "wait for a task", trace.WithTimestamp(one.begun),
+		trace.WithAttributes(attribute.String("http.route", one.route), attribute.Int("http.response.status_code", status)))
+	span.End()
 }
 
 // response is the answer to a request as HTTP/1.1 has it. It says the same as that of a handler.

@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel/trace/noop"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/broker"
@@ -60,12 +61,15 @@ type waitingRoom struct {
 	server  *Server
 	hands   *slowHandOut
 	metrics *metrics.Registry
+	store   store.Store
 	address string
 	token   string
+	spans   *tracetest.SpanRecorder
+	served  <-chan error // what Serve has returned
 	stop    func() error // may be called again
 }
 
-func newWaitingRoom(t *testing.T) *waitingRoom {
+func newWaitingRoom(t *testing.T, more ...net.Listener) *waitingRoom {
 	t.Helper()
 	database, err := sqlite.Open(t.Context(), testkit.SQLite(t, sqlite.Open))
 	if err != nil {
@@ -74,10 +78,10 @@ func newWaitingRoom(t *testing.T) *waitingRoom {
 	t.Cleanup(func() { _ = database.Close() })
 	room := &waitingRoom{
 		hands:   &slowHandOut{next: make(chan func() (*assignment.Assignment, bool, error)), gone: make(chan error, 1), drained: make(chan struct{})},
-		metrics: new(metrics.Registry), token: agentToken(t, database),
+		metrics: new(metrics.Registry), token: agentToken(t, database, "smith"), spans: tracetest.NewSpanRecorder(), store: database,
 	}
 	room.server = New(Options{
-		Store: database, Log: slog.New(slog.DiscardHandler), Metrics: room.metrics, Traces: noop.NewTracerProvider(), Now: time.Now, Version: "v1",
+		Store: database, Log: slog.New(slog.DiscardHandler), Metrics: room.metrics, Traces: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(room.spans)), Now: time.Now, Version: "v1",
 		HandOut: room.hands,
 	})
 	listener, err := Listen(t.Context(), "127.0.0.1:0")
@@ -87,15 +91,16 @@ func newWaitingRoom(t *testing.T) *waitingRoom {
 	room.address = listener.Addr().String()
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- room.server.Serve(ctx, listener); close(served) }()
+	room.served = served
+	go func() { served <- room.server.Serve(ctx, append([]net.Listener{listener}, more...)...); close(served) }()
 	room.stop = func() error { cancel(); return <-served }
 	t.Cleanup(func() { _ = room.stop() })
 	return room
 }
 
-func agentToken(t *testing.T, database store.Store) string {
+func agentToken(t *testing.T, database store.Store, name string) string {
 	t.Helper()
-	token, err := access.Tokens{Store: database, Now: time.Now}.Create(t.Context(), access.Agent, "smith")
+	token, err := access.Tokens{Store: database, Now: time.Now}.Create(t.Context(), access.Agent, name)
 	if err != nil {
 		t.Fatal(err)
 	}

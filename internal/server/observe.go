@@ -105,6 +105,9 @@ func (w *observedWriter) WriteHeader(status int) {
 }
 
 func (w *observedWriter) Write(body []byte) (int, error) {
+	if w.taken {
+		return 0, http.ErrHijacked
+	}
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}

@@ -167,7 +167,8 @@ func New(options Options) *Server {
 		s.tokens = access.WithOwnToken(options.Store, options.OwnToken)
 	}
 	durations := newDurations(options.Metrics)
-	s.polls = &longPolls{log: s.log, durations: durations, problem: s.problem, writeTimeout: s.writeTimeout}
+	s.polls = &longPolls{log: s.log, durations: durations, problem: s.problem, writeTimeout: s.writeTimeout,
+		tracer: options.Traces.Tracer("github.com/toryo-dev/toryo/internal/server")}
 	s.registerMe()
 	s.registerTasks()
 	s.registerStatistics()
