@@ -20,11 +20,13 @@ const bodyDeadlineIsOurs = -1
 // deadline, and refuses the request when the client has too many like it. The caller
 // calls leave when the request is over.
 func (s *Server) meet(w http.ResponseWriter, r *http.Request) (met *http.Request, leave func(), err error) {
-	client := access.Network(r.RemoteAddr)
-	if !s.strangers.Take(client, 1) {
-		return r, func() {}, task.Errorf(task.TooMany, "there are too many requests at once").WithHint("wait a second")
+	client, leave := access.Network(r.RemoteAddr), func() {}
+	if !askedBefore(r) {
+		if !s.strangers.Take(client, 1) {
+			return r, leave, task.Errorf(task.TooMany, "there are too many requests at once").WithHint("wait a second")
+		}
+		leave = sync.OnceFunc(func() { s.strangers.Release(client, 1) })
 	}
-	leave = sync.OnceFunc(func() { s.strangers.Release(client, 1) })
 	proved := new(atomic.Bool)
 	request := r.Context()
 	r = r.WithContext(access.WithProved(request, func() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/toryo-dev/toryo/internal/access"
 	"github.com/toryo-dev/toryo/internal/broker"
@@ -48,6 +49,8 @@ type (
 		Body AskedForTask
 
 		at string // the address under which the caller reaches this server
+		r  *http.Request
+		w  http.ResponseWriter
 	}
 	restartedInput struct{ Body wire.Restarted }
 	requestOutput  struct {
@@ -64,6 +67,7 @@ func (i *requestInput) Resolve(ctx huma.Context) []error {
 		scheme = "https"
 	}
 	i.at = scheme + "://" + cmp.Or(ctx.Header("X-Forwarded-Host"), ctx.Host())
+	i.r, i.w = humago.Unwrap(ctx)
 	return nil
 }
 
@@ -99,14 +103,17 @@ func (h handsOut) request(ctx context.Context, input *requestInput) (*requestOut
 		h.log.WarnContext(ctx, "ignored the role that an agent named: the task decides", "agent", input.Body.AgentID)
 	}
 	asker := broker.Asker{Agent: access.AgentName(caller(ctx), input.Body.AgentID), Process: processName(input.Body.Process)}
-	made, found, err := h.Request(ctx, asker, min(wait, longestWait))
-	if err != nil {
-		return nil, err
-	}
-	if !found {
-		return &requestOutput{Status: http.StatusNoContent}, nil
-	}
-	return h.given(ctx, made, input.at)
+	at := input.at // and not all of the input, which would be kept while the agent waits
+	return h.polls.wait(ctx, input.w, input.r, func(ctx context.Context) (*requestOutput, error) {
+		made, found, err := h.Request(ctx, asker, min(wait, longestWait))
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			return &requestOutput{Status: http.StatusNoContent}, nil
+		}
+		return h.given(ctx, made, at)
+	})
 }
 
 // given is the answer to an agent that has got a task. It is not a part of request, where agents

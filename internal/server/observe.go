@@ -1,14 +1,13 @@
 package server
 
 import (
-	"fmt"
+	"bufio"
+	"net"
 	"net/http"
-	"runtime/debug"
 	"strconv"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/metrics"
-	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // newDurations makes the histogram of how long requests took.
@@ -29,6 +28,9 @@ func (s *Server) observe(durations *metrics.Histogram, next http.Handler) http.H
 			if fault := recover(); fault != nil {
 				s.panicked(answer, r, fault)
 			}
+			if answer.taken {
+				return // it is not over
+			}
 			took := time.Since(begun)
 			durations.Observe(took.Seconds(), route(r), strconv.Itoa(answer.code()))
 			s.log.DebugContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "status", answer.code(), "took", took)
@@ -38,7 +40,9 @@ func (s *Server) observe(durations *metrics.Histogram, next http.Handler) http.H
 			return
 		}
 		next.ServeHTTP(answer, r)
-		answer.extend()
+		if !answer.taken {
+			answer.extend()
+		}
 	})
 }
 
@@ -46,7 +50,7 @@ func (s *Server) panicked(answer *observedWriter, r *http.Request, fault any) {
 	if fault == http.ErrAbortHandler { //nolint:errorlint,err113 // recovered values are compared as they are, as net/http does
 		panic(fault)
 	}
-	err := task.Wrap(task.Internal, fmt.Errorf("panic: %v\n%s", fault, debug.Stack()), "a request caused a panic")
+	err := panicError(fault)
 	if answer.status != 0 {
 		s.log.ErrorContext(r.Context(), "a request failed half-way", "error", err)
 		return
@@ -73,6 +77,14 @@ type observedWriter struct {
 	http.ResponseWriter
 	status  int
 	timeout time.Duration
+	taken   bool // somebody else has the connection now, and nothing is sent here
+}
+
+// takeOver takes the connection from net/http.
+func (w *observedWriter) takeOver() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	w.taken = err == nil
+	return conn, buffered, err
 }
 
 // extend gives the caller time to read what is written next.
@@ -82,6 +94,9 @@ func (w *observedWriter) extend() {
 }
 
 func (w *observedWriter) WriteHeader(status int) {
+	if w.taken {
+		return
+	}
 	if w.status == 0 {
 		w.status = status
 	}
@@ -90,6 +105,9 @@ func (w *observedWriter) WriteHeader(status int) {
 }
 
 func (w *observedWriter) Write(body []byte) (int, error) {
+	if w.taken {
+		return 0, http.ErrHijacked
+	}
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}

@@ -128,6 +128,7 @@ type Server struct {
 	limits    limits
 	strangers *limit.InFlight // requests of those who are not known yet
 	seen      *sightings
+	polls     *longPolls
 	tls       *tls.Config
 	pages     Pages
 	webhooks  *Webhooks // nil if none are taken
@@ -165,6 +166,9 @@ func New(options Options) *Server {
 	if options.OwnToken != "" {
 		s.tokens = access.WithOwnToken(options.Store, options.OwnToken)
 	}
+	durations := newDurations(options.Metrics)
+	s.polls = &longPolls{log: s.log, durations: durations, problem: s.problem, writeTimeout: s.writeTimeout,
+		tracer: options.Traces.Tracer("github.com/toryo-dev/toryo/internal/server")}
 	s.registerMe()
 	s.registerTasks()
 	s.registerStatistics()
@@ -178,7 +182,7 @@ func New(options Options) *Server {
 	mux.Handle("GET /metrics", options.Metrics)
 	s.registerHealth(mux)
 	mux.HandleFunc("/", s.otherPath)
-	observed := s.observe(newDurations(options.Metrics), s.limit(mux))
+	observed := s.observe(durations, s.limit(mux))
 	s.handler = otelhttp.NewHandler(observed, "http", otelhttp.WithTracerProvider(options.Traces))
 	return s
 }

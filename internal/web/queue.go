@@ -59,14 +59,28 @@ func (p *Pages) showQueue(r *http.Request, v visit) (templ.Component, error) {
 	return queuePage(v, view), nil
 }
 
-// queueRows are the rows of all pages, in order.
+// queueRows are the rows of all pages, in order. Tasks that have not ended are known already, and all
+// who look at the same list of them share its rows: nobody changes them. Of the others no more are read
+// than a list has.
 func (p *Pages) queueRows(ctx context.Context, v visit, view *queueView, now tasksNow) ([]queueRow, error) {
-	found, err := p.listed(ctx, view, now.active)
-	if err != nil {
-		return nil, err
+	if filter := taskFilter(view.listing); slices.ContainsFunc(filter.States, task.State.Terminal) || len(filter.States) == 0 {
+		found, err := p.Store.ListTasks(ctx, filter)
+		if err == nil && len(found) == mostListed {
+			view.older = view.with(beforeName, string(found[len(found)-1].ID))
+		}
+		return queueRowsOf(v, view, found, now.turns), err
 	}
-	of, at := byTask(now.turns), make(map[task.ID]int, len(now.turns))
-	for i, turn := range now.turns {
+	return now.rows.get(string(v.language)+" "+view.here(), func() []queueRow {
+		filter := taskFilter(view.listing)
+		found := slices.DeleteFunc(slices.Clone(now.active), func(t task.Task) bool { return !passes(filter, t) })
+		return queueRowsOf(v, view, found, now.turns)
+	}), nil
+}
+
+// queueRowsOf are the rows of those of the tasks that are searched for, in order.
+func queueRowsOf(v visit, view *queueView, found []task.Task, turns []Turn) []queueRow {
+	of, at := byTask(turns), make(map[task.ID]int, len(turns))
+	for i, turn := range turns {
 		at[turn.Task] = i
 	}
 	rows := make([]queueRow, 0, len(found))
@@ -81,21 +95,7 @@ func (p *Pages) queueRows(ctx context.Context, v visit, view *queueView, now tas
 	}
 	slices.SortStableFunc(rows, func(a, b queueRow) int { return byTurn(a, b, at) })
 	inOrder(view.listing, rows, queueColumns)
-	return rows, nil
-}
-
-// listed are the tasks of the list, before they are searched. Those that have not ended are known
-// already; of the others no more are read than a list has.
-func (p *Pages) listed(ctx context.Context, view *queueView, active []task.Task) ([]task.Task, error) {
-	filter := taskFilter(view.listing)
-	if len(filter.States) > 0 && !slices.ContainsFunc(filter.States, task.State.Terminal) {
-		return slices.DeleteFunc(slices.Clone(active), func(t task.Task) bool { return !passes(filter, t) }), nil
-	}
-	found, err := p.Store.ListTasks(ctx, filter)
-	if err == nil && len(found) == mostListed {
-		view.older = view.with(beforeName, string(found[len(found)-1].ID))
-	}
-	return found, err
+	return rows
 }
 
 // passes reports whether a task passes what a list of tasks can be narrowed to.

@@ -22,7 +22,30 @@ type tasksNow struct {
 	// revision changes with every task that is under way or was lately, and with what waits for
 	// people.
 	revision string
-	turns    []Turn // of the tasks that wait; only pages have it
+	turns    []Turn      // of the tasks that wait; only pages have it
+	rows     *queueLists // made of this reading; nil if nobody shares them
+}
+
+// queueLists are the rows of lists of tasks, each made once for all readers who look at the same
+// list in the same language. Nobody changes them. They are kept for as long as the reading.
+type queueLists struct {
+	mutex sync.Mutex
+	made  map[string]func() []queueRow
+}
+
+// get returns the rows that are known by the key, which the first who asks makes. The others wait.
+func (l *queueLists) get(key string, rows func() []queueRow) []queueRow {
+	if l == nil {
+		return rows()
+	}
+	l.mutex.Lock()
+	once := l.made[key]
+	if once == nil {
+		once = sync.OnceValue(rows)
+		l.made[key] = once
+	}
+	l.mutex.Unlock()
+	return once()
 }
 
 // The states of tasks that are under way, and of the others.
@@ -77,6 +100,7 @@ func (p *Pages) tasksForPage(ctx context.Context) (tasksNow, error) {
 	return p.tasks.read(ctx, func(ctx context.Context) (tasksNow, error) {
 		now, err := p.readTasks(ctx)
 		if err == nil {
+			now.rows = &queueLists{made: map[string]func() []queueRow{}}
 			now.turns, err = p.turns(ctx, now.active)
 		}
 		return now, err

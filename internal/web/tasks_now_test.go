@@ -3,10 +3,14 @@ package web
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/toryo-dev/toryo/internal/task"
 )
 
 // Who asks while something is read gets what is read after that, and all who wait share it.
@@ -144,4 +148,40 @@ func TestLookAfterAPause(t *testing.T) {
 			t.Errorf("a look that nobody waits for: %d looks, %v", looks, err)
 		}
 	})
+}
+
+// Those who look at the same list share its rows, and nobody sees those of another list or in another language.
+func TestSharedRows(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, withBroker)
+	h.assignOne(t, 1, "Beta")
+	h.assignOne(t, 2, "Alpha")
+	now, err := h.pages.tasksForPage(t.Context())
+	must(t, err)
+	rows := func(language task.Language, address string) []queueRow {
+		t.Helper()
+		view := queueView{listing: readListing(httptest.NewRequestWithContext(t.Context(), http.MethodGet, address, nil), stateName, typeName, repositoryName, reasonName, beforeName)}
+		rows, err := h.pages.queueRows(t.Context(), visit{language: language}, &view, now)
+		must(t, err)
+		if len(rows) == 0 {
+			t.Fatalf("%s has no rows", address)
+		}
+		return rows
+	}
+	titles := rows(task.English, "/queue?sort=title")
+	if again := rows(task.English, "/queue?sort=title&page=2"); &again[0] != &titles[0] {
+		t.Error("the rows were made again for another reader of the list")
+	}
+	if titles[0].Title != "Alpha" {
+		t.Errorf("the first is %q", titles[0].Title)
+	}
+	if reverse := rows(task.English, "/queue?sort=-title"); reverse[0].Title != "Beta" {
+		t.Errorf("in the other order the first is %q", reverse[0].Title)
+	}
+	if found := rows(task.English, "/queue?sort=title&q=beta"); len(found) != 1 {
+		t.Errorf("a search finds %d", len(found))
+	}
+	if other := rows(task.Japanese, "/queue?sort=title"); other[0].why.reason == titles[0].why.reason {
+		t.Errorf("in both languages the reason is %q", other[0].why.reason)
+	}
 }
