@@ -213,7 +213,7 @@ func (l *lister) file(at *place, entry fs.DirEntry, name string) error {
 		return nil
 	}
 	if last, seen := l.of.seen[name]; seen && last.look.certain {
-		if info, err := at.dir.Lstat(entry.Name()); err == nil && info.Size() <= l.of.options.MaxFile && lookOf(info) == last.look {
+		if info, err := entry.Info(); err == nil && info.Size() <= l.of.options.MaxFile && lookOf(info) == last.look {
 			if ofBase || !l.of.isMade(name, last.file) {
 				l.files[name] = last.file
 			}

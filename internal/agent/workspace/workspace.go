@@ -64,6 +64,8 @@ type Workspace struct {
 	root    *workdir.Dir
 	send    func(ctx context.Context, commit, ref string) error
 	now     func() time.Time
+	// removals are folders that are being removed. Remove waits for them.
+	removals removals
 
 	mu        sync.Mutex
 	base      string // the commit that differences are counted from
@@ -218,6 +220,7 @@ func (w *Workspace) excludes(name string) bool {
 
 // Remove removes the workspace and git's directory. What was pushed stays.
 func (w *Workspace) Remove() error {
+	w.removals.wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := w.root.Close()
