@@ -1,8 +1,11 @@
 package workspace_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/agent/workspace"
@@ -103,5 +106,79 @@ func TestALocalBranchThatIsCheckedOut(t *testing.T) {
 	commitAll(t, w)
 	if got := run(t, dir, "rev-parse", "toryo/2^"); got != run(t, dir, "rev-parse", "other") {
 		t.Errorf("the branch is on top of %s", got)
+	}
+}
+
+// What is taken of a repository on this machine is complete, whichever form its objects have, and has
+// nothing of the history. Both the workspace and the repository for the sandbox have it.
+func TestALocalRepositoryIsTakenWithoutItsHistory(t *testing.T) {
+	t.Parallel()
+	dir := local(t)
+	for _, err := range []error{os.Symlink("a.txt", filepath.Join(dir, "link")), os.WriteFile(filepath.Join(dir, "run.sh"), []byte("echo\n"), 0o700)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, dir, "deep/down/ü \n.txt", "odd\n")
+	run(t, dir, "add", "--all")
+	run(t, dir, "commit", "--quiet", "-m", "four")
+	run(t, dir, "gc", "--quiet")
+	run(t, dir, "checkout", "--quiet", "-b", "toryo/1")
+	put(t, dir, "loose.txt", "loose\n")
+	run(t, dir, "add", "--all")
+	run(t, dir, "commit", "--quiet", "-m", "five")
+	run(t, dir, "checkout", "--quiet", "main")
+	root := filepath.Join(t.TempDir(), "run")
+	w, err := workspace.Local(t.Context(), workspace.Options{Dir: root, URL: dir, Branch: "toryo/1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := w.Workspace()
+	if got := run(t, files, "status", "--porcelain") + run(t, files, "rev-list", "HEAD"); got != run(t, dir, "rev-parse", "toryo/1") {
+		t.Errorf("the sandbox finds %q", got)
+	}
+	for _, at := range []string{files, filepath.Join(root, "git")} {
+		run(t, at, "fsck", "--strict")
+	}
+	if got := read(t, files, "deep/down/ü \n.txt") + read(t, files, "loose.txt") + read(t, files, "link"); got != "odd\nloose\nthree\n" {
+		t.Errorf("the files have %q", got)
+	}
+	if info, err := os.Stat(filepath.Join(files, "run.sh")); err != nil || info.Mode()&0o100 == 0 {
+		t.Errorf("the program is %v, %v", info, err)
+	}
+}
+
+// An object that is broken is found while it is taken.
+func TestABrokenLocalRepository(t *testing.T) {
+	t.Parallel()
+	for name, pack := range map[string]bool{"packed": true, "loose": false} {
+		dir := local(t)
+		hash := run(t, dir, "rev-parse", "main:a.txt")
+		broken, at, length := filepath.Join(dir, ".git/objects", hash[:2], hash[2:]), 0, 16
+		if pack {
+			run(t, dir, "gc", "--quiet")
+			all, err := filepath.Glob(filepath.Join(dir, ".git/objects/pack/*.pack"))
+			if err != nil || len(all) != 1 {
+				t.Fatal(all, err)
+			}
+			broken = all[0]
+			_, about, _ := strings.Cut(run(t, dir, "verify-pack", "-v", broken), hash)
+			var kind string
+			var size int
+			if _, err := fmt.Sscan(about, &kind, &size, &length, &at); err != nil {
+				t.Fatal(about, err)
+			}
+		}
+		content, err := os.ReadFile(broken)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content[at+length/2] ^= 0xff
+		if err := errors.Join(os.Chmod(broken, 0o600), os.WriteFile(broken, content, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := workspace.Local(t.Context(), workspace.Options{Dir: filepath.Join(t.TempDir(), "run"), URL: dir, Branch: "toryo/1"}); err == nil {
+			t.Errorf("%s: nobody has noticed", name)
+		}
 	}
 }

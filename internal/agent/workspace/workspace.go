@@ -59,6 +59,7 @@ type Workspace struct {
 	options Options
 	git     *git.Program
 	remote  git.Remote
+	theirs  string // git's directory of a repository on this machine; empty for a server
 	dir     string // git's own
 	files   string
 	root    *workdir.Dir
