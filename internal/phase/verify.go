@@ -296,16 +296,23 @@ func (r *run) askJudgement(ctx context.Context, verdict *Verdict) error {
 	if err != nil {
 		return err
 	}
-	files, done := r.judged(ctx, verdict.Commit)
-	err = r.askAbout(ctx, verdict, system, diff, files)
-	return errors.Join(err, done())
-}
-
-// askAbout has the model compare a difference, with the files at hand.
-func (r *run) askAbout(ctx context.Context, verdict *Verdict, system string, diff Diff, files tool.Files) error {
+	files, err := r.Repository.Export(ctx, verdict.Commit)
+	if err != nil {
+		return fmt.Errorf("export the files for the comparison: %w", err)
+	}
+	defer func() {
+		if err := files.Remove(); err != nil {
+			r.Log.WarnContext(ctx, "failed to remove the files of the comparison", "error", err)
+		}
+	}()
+	looking, err := tool.OpenDirectory(files.Dir())
+	if err != nil {
+		return fmt.Errorf("open the files for the comparison: %w", err)
+	}
+	defer func() { _ = looking.Close() }() // it was only read
 	const longestDiff = 60_000
 	t, err := r.open(ctx, opening{name: fmt.Sprintf("%s-%d", task.Verification, verdict.Round), phase: task.Verification, system: system,
-		tools: append(lookers(tool.Workspace{Files: files, Mount: sandbox.WorkspacePath}), r.readComments(task.Verification)), pinned: r.blocks(task.Verification,
+		tools: append(lookers(tool.Workspace{Files: looking, Mount: sandbox.WorkspacePath}), r.readComments(task.Verification)), pinned: r.blocks(task.Verification,
 			conversation.Block{Name: planBlock, Text: r.state.plan.checklist()},
 			conversation.Block{Name: "facts", Text: verdict.describe()},
 			conversation.Block{Name: "diff", Text: llm.Quote(llm.Origin{Source: "diff"}, tool.Shorten(tool.Printable(diff.Text), longestDiff))},

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,7 +47,6 @@ type World struct {
 	forge    *fakeForge
 
 	mu      sync.Mutex
-	exports atomic.Int64
 	events  []task.Event
 	fired   map[int]bool
 	runs    int
@@ -426,20 +424,12 @@ func (m *mortal) Save(ctx context.Context, message string) (string, error) {
 	return m.Repository.Save(ctx, message)
 }
 
-func (m *mortal) Export(ctx context.Context, commit string) (phase.Export, error) {
-	m.world.exports.Add(1)
-	return m.Repository.Export(ctx, commit)
-}
-
 func (m *mortal) Commit(ctx context.Context, message, saved string) (string, bool, error) {
 	if m.world.isGone() {
 		return "", false, errCrash
 	}
 	return m.Repository.Commit(ctx, message, saved)
 }
-
-// Exports is how often files of a commit were written to a folder of their own.
-func (w *World) Exports() int { return int(w.exports.Load()) }
 
 // Crashed reports whether a run ended because its process was gone.
 func Crashed(err error) bool { return errors.Is(err, errCrash) }
