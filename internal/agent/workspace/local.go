@@ -85,9 +85,15 @@ func (w *Workspace) localRefs(ctx context.Context, theirs string) (string, error
 }
 
 // packFrom takes two commits from a repository on this machine, without what was before them. They are
-// packed where they are wanted. To fetch them would be to read all that was packed once more, in
-// order to name it: what is on this machine is believed, as far as the checksums that it has.
+// packed where they are wanted, and nothing is written to the repository. To fetch them would be to
+// read all that was packed once more, in order to name it. So neither is checked again here: that the
+// objects have the names that they are known by, and that all are there that others name. What is on
+// this machine is believed, as far as the checksums that it has.
 func (w *Workspace) packFrom(ctx context.Context, theirs, tip, start string) error {
+	objects, err := w.git.Run(ctx, git.Command{Dir: theirs, Args: []string{"rev-parse", "--path-format=absolute", "--git-path", "objects"}})
+	if err != nil {
+		return coded(err, "cannot copy from the repository")
+	}
 	commits := slices.Compact([]string{tip, start})
 	shallow := strings.Join(commits, "\n") + "\n"
 	var wanted strings.Builder
@@ -95,7 +101,7 @@ func (w *Workspace) packFrom(ctx context.Context, theirs, tip, start string) err
 		wanted.WriteString("--shallow " + commit + "\n")
 	}
 	wanted.WriteString(shallow)
-	if _, err := w.git.Run(ctx, git.Command{Dir: theirs, Input: strings.NewReader(wanted.String()), Args: []string{
+	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Alternate: strings.TrimSuffix(objects, "\n"), Input: strings.NewReader(wanted.String()), Args: []string{
 		"pack-objects", "--quiet", "--revs", "--delta-base-offset", "--window=0", "--compression=1", filepath.Join(w.dir, "objects", "pack", "pack"),
 	}}); err != nil {
 		return coded(err, "cannot copy from the repository")
@@ -103,7 +109,7 @@ func (w *Workspace) packFrom(ctx context.Context, theirs, tip, start string) err
 	if err := addTo(filepath.Join(w.dir, "shallow"), shallow); err != nil {
 		return task.Wrap(task.DataDir, err, "cannot write to git's directory")
 	}
-	_, err := w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"update-ref", "--no-deref", "--stdin"},
+	_, err = w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"update-ref", "--no-deref", "--stdin"},
 		Input: strings.NewReader("update " + refTip + " " + tip + "\nupdate " + refStart + " " + start + "\n")})
 	return coded(err, "cannot copy from the repository")
 }

@@ -3,6 +3,7 @@ package workspace_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,6 +147,59 @@ func TestALocalRepositoryIsTakenWithoutItsHistory(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(files, "run.sh")); err != nil || info.Mode()&0o100 == 0 {
 		t.Errorf("the program is %v, %v", info, err)
 	}
+}
+
+// Nothing is written to a repository on this machine before there is a branch to leave. So one that may
+// only be read, or that is on another disk, can be taken too. Its path may have any characters, and its
+// objects may be elsewhere.
+func TestALocalRepositoryThatMayOnlyBeRead(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), `a:b "c" \d`)
+	if err := os.Rename(local(t), dir); err != nil {
+		t.Fatal(err)
+	}
+	tree, borrower := filepath.Join(t.TempDir(), "#tree"), filepath.Join(t.TempDir(), "clone:2")
+	run(t, dir, "worktree", "add", "--quiet", "--detach", tree)
+	run(t, "", "clone", "--quiet", "--shared", dir, borrower)
+	before := objectsOf(t, dir, 0o500)
+	t.Cleanup(func() { objectsOf(t, dir, 0o700) })
+	for _, from := range []string{dir, tree, borrower} {
+		w, err := workspace.Local(t.Context(), workspace.Options{Dir: filepath.Join(t.TempDir(), "run"), URL: from, Base: "main", Branch: "toryo/1"})
+		if err != nil {
+			t.Fatalf("%s: %v", from, err)
+		}
+		if got := read(t, w.Workspace(), "a.txt"); got != "three\n" {
+			t.Errorf("%s: it begins with %q", from, got)
+		}
+		run(t, w.Workspace(), "fsck", "--strict")
+	}
+	if after := objectsOf(t, dir, 0o500); after != before {
+		t.Errorf("its objects were\n%s\nand are\n%s", before, after)
+	}
+}
+
+// objectsOf lists the folders of the objects of a repository and what is in them, with the times of
+// their last changes, and gives the folders the mode.
+func objectsOf(t *testing.T, dir string, mode fs.FileMode) string {
+	t.Helper()
+	var all strings.Builder
+	if err := filepath.WalkDir(filepath.Join(dir, ".git", "objects"), func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(&all, name, info.ModTime().UnixNano())
+		if !entry.IsDir() {
+			return nil
+		}
+		return os.Chmod(name, mode) //nolint:gosec // it is a folder
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
 }
 
 // An object that is broken is found while it is taken.
