@@ -16,10 +16,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// removedAtOnce is how deep folders are removed from inside. What is deeper is
-// moved up first, so that a chain of any length takes no more memory and no more
-// open files than a short one.
-const removedAtOnce = 32
+const (
+	// removedAtOnce is how deep folders are removed from inside. What is deeper is
+	// moved up first, so that a chain of any length takes no more memory and no more
+	// open files than a short one: so many for each processor.
+	removedAtOnce = 32
+	// mostTries is how often a folder is emptied in which something is made meanwhile.
+	mostTries = 100
+)
 
 // Remove removes a folder and everything in it, also folders that may not be
 // written to. What is not there is not an error.
@@ -86,18 +90,24 @@ type remover struct {
 
 // empty removes everything in a folder, which is at a path below the top.
 func (r *remover) empty(in *os.Root, at string, depth int) error {
-	for {
+	for tries := 0; tries < mostTries; {
 		names, err := someNames(in)
 		if err != nil || len(names) == 0 {
 			return err
 		}
+		moved := r.moved.Load()
 		if err := r.all(in, at, names, depth); err != nil {
 			return err
 		}
-		if depth > 0 && len(names) < part { // these were all; at the top, folders may have been moved there
+		switch {
+		case len(names) == part: // there may be more
+		case depth > 0:
 			return nil
+		case r.moved.Load() == moved: // else folders were moved to the top
+			tries++
 		}
 	}
+	return nil // to remove it says that it is not empty
 }
 
 // all removes what has the names.
@@ -158,15 +168,16 @@ func (r *remover) one(in *os.Root, at, name string, depth int) error {
 		}
 		return r.top.Rename(path.Join(at, name), fmt.Sprintf(".removed-%s-%d", rand.Text(), r.moved.Add(1)))
 	}
-	for {
+	for range mostTries {
 		if err := r.emptyFolder(in, at, name, info, depth); err != nil {
 			return err
 		}
 		// Something that was made there meanwhile is removed too.
-		if err := in.Remove(name); !errors.Is(err, syscall.ENOTEMPTY) {
-			return err
+		if removed = in.Remove(name); !errors.Is(removed, syscall.ENOTEMPTY) {
+			return removed
 		}
 	}
+	return removed
 }
 
 // emptyFolder removes what is in the folder that has the name.
