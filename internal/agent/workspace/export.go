@@ -69,7 +69,9 @@ type export struct {
 // Export writes the files of a commit to a folder of their own. Folders of earlier ones are gone by
 // then, so that no more of the disk is taken than when each was waited for.
 func (w *Workspace) Export(ctx context.Context, commit string) (phase.Export, error) {
-	w.removals.wait()
+	if err := w.removals.wait(ctx); err != nil {
+		return nil, err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	dir, err := os.MkdirTemp(w.options.Dir, "export-")

@@ -3,7 +3,6 @@ package workspace
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io/fs"
 	"time"
 
@@ -20,7 +19,7 @@ const (
 	mostPatterns    = 8 << 20
 	// mostRules is how many patterns there may be in all of them.
 	mostRules = 200_000
-	// listTime is how long the workspace may take to list.
+	// listTime is how long it may take to list what was not checked out.
 	listTime = 2 * time.Minute
 	// mostListed is how many bytes the names may have.
 	mostListed = 16 << 20
@@ -32,8 +31,6 @@ const (
 // is above it ignores nothing in it. It is not git that lists: starting it would take longer than all
 // else of a step.
 func (w *Workspace) walk(ctx context.Context, base, files listing) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, listTime)
-	defer cancel()
 	if w.foldersOf == nil {
 		w.foldersOf = map[string]bool{"": true}
 		for name := range w.tracked {
@@ -42,11 +39,8 @@ func (w *Workspace) walk(ctx context.Context, base, files listing) ([]string, er
 	}
 	l := &lister{of: w, base: base, files: files}
 	err := l.list(ctx, &place{dir: w.root, tracked: true})
-	switch {
-	case ofSystem(err) != nil:
+	if ofSystem(err) != nil {
 		err = failure(err, "cannot look at the workspace")
-	case errors.Is(err, context.DeadlineExceeded):
-		err = task.Wrap(task.TooLarge, err, "the files of the workspace cannot be listed in time").WithHint("name what is no part of the work in .gitignore")
 	}
 	return l.changed, err
 }
@@ -60,6 +54,8 @@ type lister struct {
 	patterns int      // bytes of all files with patterns
 	rules    int      // in them
 	length   int      // of the names of files that were not checked out
+	began    time.Time
+	spent    time.Duration // on what was not checked out, before it began with the last of it
 }
 
 // place is a folder that is listed.
@@ -105,10 +101,10 @@ func (l *lister) list(ctx context.Context, at *place) error {
 		case ctx.Err() != nil:
 			stop = ctx.Err()
 		case entry.Name() == ".git" || len(name) > workdir.Deepest:
-		case entry.IsDir():
-			stop = l.below(ctx, at, entry.Name(), name)
+		case l.isTracked(name):
+			stop = l.visit(ctx, at, entry, name)
 		default:
-			stop = l.file(at, entry, name)
+			stop = l.inTime(at, func() error { return l.visit(ctx, at, entry, name) })
 		}
 		return stop
 	})
@@ -116,6 +112,42 @@ func (l *lister) list(ctx context.Context, at *place) error {
 		stop = ofSystem(err)
 	}
 	return stop
+}
+
+// isTracked reports whether something was checked out, or a file in it.
+func (l *lister) isTracked(name string) bool {
+	_, tracked := l.of.tracked[name]
+	return tracked || l.of.foldersOf[name]
+}
+
+func (l *lister) visit(ctx context.Context, at *place, entry fs.DirEntry, name string) error {
+	if entry.IsDir() {
+		return l.below(ctx, at, entry.Name(), name)
+	}
+	return l.file(at, entry, name)
+}
+
+// inTime visits what was not checked out, which code in the sandbox may make without end. What was
+// checked out may take as long as it takes.
+func (l *lister) inTime(at *place, visit func() error) error {
+	now := l.of.now()
+	if !at.tracked { // the folder is visited in this way
+		if l.spent+now.Sub(l.began) > listTime {
+			return errListTime()
+		}
+		return visit()
+	}
+	if l.spent > listTime {
+		return errListTime()
+	}
+	l.began = now
+	err := visit()
+	l.spent += l.of.now().Sub(l.began)
+	return err
+}
+
+func errListTime() error {
+	return task.Errorf(task.TooLarge, "the files of the workspace that were not checked out cannot be listed in time").WithHint("name what is no part of the work in .gitignore")
 }
 
 // enter finds out whether a folder is a repository of its own, of which nothing was checked out.

@@ -1,6 +1,9 @@
 package workspace
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // removals are folders that are removed beside all else, one after the other.
 type removals struct {
@@ -23,12 +26,18 @@ func (r *removals) begin(remove func()) {
 	}()
 }
 
-// wait waits until all that began are removed.
-func (r *removals) wait() {
+// wait waits until all that began are removed, or until the context ends.
+func (r *removals) wait(ctx context.Context) error {
 	r.mu.Lock()
 	last := r.last
 	r.mu.Unlock()
-	if last != nil {
-		<-last
+	if last == nil {
+		return nil
+	}
+	select {
+	case <-last:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }

@@ -84,11 +84,14 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, was := range w.tracked {
-		if was.mode == submodule { // of which there may be nothing
-			if _, ofBase := base[name]; ofBase || !w.isApart(name) {
-				changed = append(changed, name)
-			}
+	// Only a look by its name tells that a file is gone: a folder may be one that cannot be listed, and
+	// a name may be passed over while something else is renamed. Of submodules there may be nothing.
+	for name := range w.tracked {
+		if _, listed := files[name]; listed {
+			continue
+		}
+		if _, ofBase := base[name]; ofBase || !w.isApart(name) {
+			changed = append(changed, name)
 		}
 	}
 	near := newNearby(w.root)
@@ -127,6 +130,10 @@ func (w *Workspace) see(ctx context.Context, near *nearby, name string, was file
 	info, err := near.lstat(name)
 	if err != nil && was.mode == submodule {
 		return was, true, gone(err)
+	}
+	if errors.Is(err, fs.ErrPermission) { // it is in a folder that may not be opened
+		w.remark("workspace.unreadable", quote(name))
+		return was, was.mode != "", nil
 	}
 	if err != nil {
 		return file{}, false, gone(err)
