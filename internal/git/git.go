@@ -54,11 +54,14 @@ type Command struct {
 	Index string // the index file; empty for the one in Dir
 	// Objects is a folder with objects besides those in Dir; empty for none.
 	Objects string
-	Args    []string
-	Remote  *Remote // what the command talks to, if anything
-	Input   io.Reader
-	Output  io.Writer // where the output goes; nil to have it returned
-	From    string    // the folder to run in; empty for one where nothing is
+	// Alternate is a folder with objects of another repository, which are only read; empty for none.
+	// It is not given together with Objects.
+	Alternate string
+	Args      []string
+	Remote    *Remote // what the command talks to, if anything
+	Input     io.Reader
+	Output    io.Writer // where the output goes; nil to have it returned
+	From      string    // the folder to run in; empty for one where nothing is
 	// Memory is how many bytes of memory git may take; 0 means no limit.
 	Memory int64
 }
@@ -260,8 +263,14 @@ func (p *Program) variables(c Command) []string {
 	if c.Objects != "" {
 		env = append(env, "GIT_OBJECT_DIRECTORY="+c.Objects, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+filepath.Join(c.Dir, "objects"))
 	}
+	if c.Alternate != "" {
+		env = append(env, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+`"`+escaped.Replace(c.Alternate)+`"`)
+	}
 	return env
 }
+
+// escaped is a path as git reads it between quotation marks. Without them it would end at a colon.
+var escaped = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // helper is a credential helper. It reads one line with the user name and one
 // with the password from descriptor 3. The shell's read takes no more of a pipe

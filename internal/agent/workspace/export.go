@@ -10,9 +10,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/toryo-dev/toryo/internal/git"
 	"github.com/toryo-dev/toryo/internal/phase"
@@ -62,8 +66,12 @@ type export struct {
 	sizes map[string]int64
 }
 
-// Export writes the files of a commit to a folder of their own.
+// Export writes the files of a commit to a folder of their own. Folders of earlier ones are gone by
+// then, so that no more of the disk is taken than when each was waited for.
 func (w *Workspace) Export(ctx context.Context, commit string) (phase.Export, error) {
+	if err := w.removals.wait(ctx); err != nil {
+		return nil, err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	dir, err := os.MkdirTemp(w.options.Dir, "export-")
@@ -128,19 +136,15 @@ func (e *export) Dir() string { return filepath.Join(e.dir, "files") }
 func (e *export) Restore(ctx context.Context) ([]string, error) {
 	e.of.mu.Lock()
 	defer e.of.mu.Unlock()
-	have := maps.Clone(e.files)
-	near := newNearby(e.root)
-	defer near.close()
-	for _, name := range slices.Sorted(maps.Keys(e.files)) {
-		same, err := e.same(near, name)
-		if err != nil {
-			return nil, err
-		}
-		if !same {
-			delete(have, name)
-		}
+	differing, err := e.differing(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return changedFrom(e.files, have), e.of.write(ctx, e.root, have, e.files)
+	have := maps.Clone(e.files)
+	for _, name := range differing {
+		delete(have, name)
+	}
+	return differing, e.of.write(ctx, e.root, have, e.files)
 }
 
 // changedFrom names the files that a listing has and another one has not, or otherwise.
@@ -155,13 +159,70 @@ func changedFrom(want, have listing) []string {
 	return names
 }
 
-// same reports whether a file is as the commit has it.
-func (e *export) same(near *nearby, name string) (bool, error) {
-	want := e.files[name]
-	if above, err := near.isFolder(path.Dir(name)); err != nil || !above {
-		return false, err
+// differing names the files that are not as the commit has them. All are read, several folders at a
+// time: what files look like from outside is not enough for a verdict, because a program that has a
+// file in its memory can write to it unseen for a while.
+func (e *export) differing(ctx context.Context) ([]string, error) {
+	folders := map[string][]string{}
+	for name := range e.files {
+		folders[path.Dir(name)] = append(folders[path.Dir(name)], name)
 	}
-	info, err := near.lstat(name)
+	near := newNearby(e.root)
+	defer near.close()
+	jobs, ctx := errgroup.WithContext(ctx)
+	jobs.SetLimit(runtime.GOMAXPROCS(0))
+	var mu sync.Mutex
+	var differing []string
+	for at, names := range folders {
+		is, err := near.isFolder(at)
+		if err != nil {
+			return nil, errors.Join(err, jobs.Wait())
+		}
+		jobs.Go(func() error {
+			if is {
+				var err error
+				if names, err = e.differingIn(ctx, at, names); err != nil {
+					return err
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			differing = append(differing, names...)
+			return nil
+		})
+	}
+	err := jobs.Wait()
+	slices.Sort(differing)
+	return differing, err
+}
+
+// differingIn are those of the names of a folder.
+func (e *export) differingIn(ctx context.Context, at string, names []string) ([]string, error) {
+	in, err := e.root.Sub(at)
+	if err != nil {
+		return names, gone(err)
+	}
+	defer func() { _ = in.Close() }() // it was only read
+	var differing []string
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		same, err := e.same(in, path.Base(name), name)
+		if err != nil {
+			return nil, err
+		}
+		if !same {
+			differing = append(differing, name)
+		}
+	}
+	return differing, nil
+}
+
+// same reports whether a file in a folder is as the commit has it.
+func (e *export) same(in *workdir.Dir, base, name string) (bool, error) {
+	want := e.files[name]
+	info, err := in.Lstat(base)
 	if err != nil {
 		return false, gone(err)
 	}
@@ -172,12 +233,12 @@ func (e *export) same(near *nearby, name string) (bool, error) {
 		if info.Mode().Type() != fs.ModeSymlink {
 			return false, nil
 		}
-		target, err := e.root.Readlink(name)
+		target, err := in.Readlink(base)
 		return err == nil && e.of.hash([]byte(target)) == want.hash, gone(err)
 	case !info.Mode().IsRegular() || info.Size() != e.sizes[name] || modeOf(info) != want.mode:
 		return false, nil
 	}
-	opened, _, err := e.root.OpenFile(name)
+	opened, _, err := in.OpenFile(base)
 	if err != nil {
 		return false, gone(err)
 	}
@@ -189,13 +250,19 @@ func (e *export) same(near *nearby, name string) (bool, error) {
 	return hex.EncodeToString(sum.Sum(nil)) == want.hash, nil
 }
 
-// Remove removes the folder.
+// Remove has the folder removed, which nobody waits for but the next Export and the Remove of the
+// workspace: in a large repository it takes as long as to write the files.
 func (e *export) Remove() error {
 	var err error
 	if e.root != nil {
 		err = e.root.Close()
 	}
-	return errors.Join(err, workdir.Remove(e.dir))
+	e.of.removals.begin(func() {
+		if err := workdir.Remove(e.dir); err != nil { // the workspace tries again
+			e.of.options.Log.Warn("failed to remove the files of a commit", "error", err)
+		}
+	})
+	return err
 }
 
 // Preserve does something and puts back the files that it has changed.

@@ -2,6 +2,7 @@ package workspace_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -94,8 +95,21 @@ func TestExport(t *testing.T) {
 	if err := files.Remove(); err != nil {
 		t.Error(err)
 	}
+	next, err := w.Export(t.Context(), saved)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("the folder is still there")
+	}
+	if diff := cmp.Diff(want, names(t, next.Dir())); diff != "" {
+		t.Error(diff)
+	}
+	if err := errors.Join(next.Remove(), w.Remove()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Dir(w.Workspace())); err == nil {
+		t.Error("something is left of the workspace")
 	}
 }
 

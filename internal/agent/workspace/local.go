@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/git"
@@ -48,7 +49,7 @@ func (w *Workspace) prepareLocal(ctx context.Context) error {
 	if !filepath.IsAbs(theirs) {
 		return task.Errorf(task.NotFound, "%s is no git repository", path)
 	}
-	w.remote = git.Remote{URL: theirs}
+	w.remote, w.theirs = git.Remote{URL: theirs}, theirs
 	listed, err := w.localRefs(ctx, theirs)
 	if err != nil {
 		return err
@@ -81,6 +82,36 @@ func (w *Workspace) localRefs(ctx context.Context, theirs string) (string, error
 		return "", task.Errorf(task.Conflict, "the branch %q is checked out in %s", w.options.Branch, w.options.URL).WithHint("check another branch out, or choose another name")
 	}
 	return listed.String(), nil
+}
+
+// packFrom takes two commits from a repository on this machine, without what was before them. They are
+// packed where they are wanted, and nothing is written to the repository. To fetch them would be to
+// read all that was packed once more, in order to name it. So neither is checked again here: that the
+// objects have the names that they are known by, and that all are there that others name. What is on
+// this machine is believed, as far as the checksums that it has.
+func (w *Workspace) packFrom(ctx context.Context, theirs, tip, start string) error {
+	objects, err := w.git.Run(ctx, git.Command{Dir: theirs, Args: []string{"rev-parse", "--path-format=absolute", "--git-path", "objects"}})
+	if err != nil {
+		return coded(err, "cannot copy from the repository")
+	}
+	commits := slices.Compact([]string{tip, start})
+	shallow := strings.Join(commits, "\n") + "\n"
+	var wanted strings.Builder
+	for _, commit := range commits {
+		wanted.WriteString("--shallow " + commit + "\n")
+	}
+	wanted.WriteString(shallow)
+	if _, err := w.git.Run(ctx, git.Command{Dir: w.dir, Alternate: strings.TrimSuffix(objects, "\n"), Input: strings.NewReader(wanted.String()), Args: []string{
+		"pack-objects", "--quiet", "--revs", "--delta-base-offset", "--window=0", "--compression=1", filepath.Join(w.dir, "objects", "pack", "pack"),
+	}}); err != nil {
+		return coded(err, "cannot copy from the repository")
+	}
+	if err := addTo(filepath.Join(w.dir, "shallow"), shallow); err != nil {
+		return task.Wrap(task.DataDir, err, "cannot write to git's directory")
+	}
+	_, err = w.git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"update-ref", "--no-deref", "--stdin"},
+		Input: strings.NewReader("update " + refTip + " " + tip + "\nupdate " + refStart + " " + start + "\n")})
+	return coded(err, "cannot copy from the repository")
 }
 
 // leave brings a commit into the repository and moves the branch there, if it is

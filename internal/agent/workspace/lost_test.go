@@ -4,9 +4,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// SetClock sets what the time is.
+func (w *Workspace) SetClock(now func() time.Time) { w.now = now }
+
+// BeginRemoval begins with a removal of files of a commit.
+func (w *Workspace) BeginRemoval(remove func()) { w.removals.begin(remove) }
 
 // WithoutPlain lets no repository be made for the sandbox, until undo is called.
 func (w *Workspace) WithoutPlain() (undo func()) {

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"errors"
 	"io/fs"
 	"path"
 
@@ -34,7 +35,7 @@ func (n *nearby) isFolder(name string) (bool, error) {
 		if ofSystem(err) != nil { // it may be one
 			return false, failure(err, "cannot look at the workspace")
 		}
-		is = err == nil && info.IsDir()
+		is = err == nil && info.IsDir() || errors.Is(err, fs.ErrPermission) // it may be one, too; nothing in it can be opened
 	}
 	n.folders[name] = is
 	return is, nil

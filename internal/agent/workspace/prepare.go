@@ -145,7 +145,7 @@ func (w *Workspace) fetchAll(ctx context.Context, refs map[string]string) error 
 	if wip != "" {
 		return w.fetchWork(ctx, base, wip)
 	}
-	if err := w.fetch(ctx, "--depth=1", "+"+base+":"+refTip, "+"+first+":"+refStart); err != nil {
+	if err := w.bring(ctx, refs, base, first); err != nil {
 		return err
 	}
 	// The base may have moved since the refs were listed.
@@ -162,6 +162,15 @@ func (w *Workspace) fetchAll(ctx context.Context, refs map[string]string) error 
 	w.fork, err = w.findFork(ctx, w.start, w.tip)
 	w.base = w.fork
 	return err
+}
+
+// bring brings the base, and what the work begins with, without what was before them.
+func (w *Workspace) bring(ctx context.Context, refs map[string]string, base, first string) error {
+	tip, start := cmp.Or(refs[base], base), cmp.Or(refs[first], first)
+	if w.theirs != "" && isHash(tip) && isHash(start) {
+		return w.packFrom(ctx, w.theirs, tip, start)
+	}
+	return w.fetch(ctx, "--depth=1", "+"+base+":"+refTip, "+"+first+":"+refStart)
 }
 
 // fetchWork fetches work in progress, which says itself what it is on top of.

@@ -10,7 +10,6 @@ import (
 	"hash"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"slices"
@@ -76,38 +75,31 @@ func (w *Workspace) tree(ctx context.Context, commit string) (listing, error) {
 // scan lists the files of the workspace as a commit would have them.
 func (w *Workspace) scan(ctx context.Context) (listing, error) {
 	w.large = nil
-	files := listing{}
+	files := make(listing, len(w.tracked))
 	base, err := w.tree(ctx, w.base)
 	if err != nil {
 		return nil, err
 	}
-	near := newNearby(w.root)
-	defer near.close()
-	for _, name := range slices.Sorted(maps.Keys(w.tracked)) { // folder by folder
-		was := w.tracked[name]
-		_, ofBase := base[name]
-		if !ofBase && w.isApart(name) {
-			continue
-		}
-		if above, err := near.isFolder(path.Dir(name)); err != nil {
-			return nil, err
-		} else if !above && was.mode != submodule {
-			continue
-		}
-		if err := w.include(ctx, near, files, name, was, ofBase); err != nil {
-			return nil, err
-		}
-	}
-	others, err := w.others(ctx)
+	changed, err := w.walk(ctx, base, files)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range others {
-		if _, known := files[name]; known || w.isApart(name) {
+	// Only a look by its name tells that a file is gone: a folder may be one that cannot be listed, and
+	// a name may be passed over while something else is renamed. Of submodules there may be nothing.
+	for name := range w.tracked {
+		if _, listed := files[name]; listed {
 			continue
 		}
+		if _, ofBase := base[name]; ofBase || !w.isApart(name) {
+			changed = append(changed, name)
+		}
+	}
+	near := newNearby(w.root)
+	defer near.close()
+	slices.Sort(changed) // folder by folder
+	for _, name := range slices.Compact(changed) {
 		_, ofBase := base[name]
-		if err := w.include(ctx, near, files, name, file{}, ofBase); err != nil {
+		if err := w.include(ctx, near, files, name, w.tracked[name], ofBase); err != nil {
 			return nil, err
 		}
 	}
@@ -117,11 +109,19 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 
 // include adds a file to a listing, unless set-up made it and nothing has changed it since.
 func (w *Workspace) include(ctx context.Context, near *nearby, files listing, name string, was file, ofBase bool) error {
+	if above, err := near.isFolder(path.Dir(name)); err != nil || !above && was.mode != submodule {
+		return err
+	}
 	now, there, err := w.see(ctx, near, name, was)
-	if there && (ofBase || w.apart[name] == "" || w.apart[name] != now.hash) {
+	if there && (ofBase || !w.isMade(name, now)) {
 		files[name] = now
 	}
 	return err
+}
+
+// isMade reports whether a file is as set-up made it.
+func (w *Workspace) isMade(name string, now file) bool {
+	return w.apart[name] != "" && w.apart[name] == now.hash
 }
 
 // see looks at one file, and reads it if it may have changed. What is over the
@@ -130,6 +130,10 @@ func (w *Workspace) see(ctx context.Context, near *nearby, name string, was file
 	info, err := near.lstat(name)
 	if err != nil && was.mode == submodule {
 		return was, true, gone(err)
+	}
+	if errors.Is(err, fs.ErrPermission) { // it is in a folder that may not be opened
+		w.remark("workspace.unreadable", quote(name))
+		return was, was.mode != "", nil
 	}
 	if err != nil {
 		return file{}, false, gone(err)

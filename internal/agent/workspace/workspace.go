@@ -59,37 +59,41 @@ type Workspace struct {
 	options Options
 	git     *git.Program
 	remote  git.Remote
+	theirs  string // git's directory of a repository on this machine; empty for a server
 	dir     string // git's own
 	files   string
 	root    *workdir.Dir
 	send    func(ctx context.Context, commit, ref string) error
 	now     func() time.Time
+	// removals are folders that are being removed. Remove waits for them.
+	removals removals
 
-	mu       sync.Mutex
-	base     string // the commit that differences are counted from
-	fork     string // the commit at which the work left the base
-	tip      string // the last known commit of the base branch
-	start    string // the commit that the work is on top of
-	merged   string // the commit of the base that was merged into the work
-	before   string // what somebody else's branch had at first, with beforeOf of the base
-	beforeOf string
-	taken    taken                        // what others have pushed since the run began
-	moved    bool                         // the work was put on top of another commit since the last save
-	tracked  listing                      // what was checked out
-	seen     map[string]sight             // what files had when they were last read
-	trees    map[string]listing           // of commits
-	folders  map[string]map[string]string // of the same: the names of their trees, by path
-	known    map[string]bool              // content that the history has
-	sizes    map[string]int64             // of large files of the history
-	packs    []string                     // what was fetched at first, with no work of this run in it
-	commits  []string                     // whose files the packs have
-	shallow  []byte                       // the commits of the packs whose parents are not in them
-	kept     listing                      // what the last save had
-	wip      string                       // its commit
-	large    []string                     // files over the limit at the last look
-	left     string                       // the branch, as it was at first or as we have made it
-	apart    map[string]string            // paths that are no part of the work, some of them only with this content
-	remarks  []string
+	mu        sync.Mutex
+	base      string // the commit that differences are counted from
+	fork      string // the commit at which the work left the base
+	tip       string // the last known commit of the base branch
+	start     string // the commit that the work is on top of
+	merged    string // the commit of the base that was merged into the work
+	before    string // what somebody else's branch had at first, with beforeOf of the base
+	beforeOf  string
+	taken     taken                        // what others have pushed since the run began
+	moved     bool                         // the work was put on top of another commit since the last save
+	tracked   listing                      // what was checked out
+	foldersOf map[string]bool              // the folders with files that were checked out; nil until it is asked
+	seen      map[string]sight             // what files had when they were last read
+	trees     map[string]listing           // of commits
+	folders   map[string]map[string]string // of the same: the names of their trees, by path
+	known     map[string]bool              // content that the history has
+	sizes     map[string]int64             // of large files of the history
+	packs     []string                     // what was fetched at first, with no work of this run in it
+	commits   []string                     // whose files the packs have
+	shallow   []byte                       // the commits of the packs whose parents are not in them
+	kept      listing                      // what the last save had
+	wip       string                       // its commit
+	large     []string                     // files over the limit at the last look
+	left      string                       // the branch, as it was at first or as we have made it
+	apart     map[string]string            // paths that are no part of the work, some of them only with this content
+	remarks   []string
 }
 
 var _ phase.Repository = (*Workspace)(nil)
@@ -202,15 +206,22 @@ func (w *Workspace) exclude(all map[string]string) error {
 // isApart reports whether a file was excluded, by itself or with its folder.
 func (w *Workspace) isApart(name string) bool {
 	for ; name != "."; name = path.Dir(name) {
-		if content, is := w.apart[name]; is && content == "" {
+		if w.excludes(name) {
 			return true
 		}
 	}
 	return false
 }
 
+// excludes reports whether just this path was excluded, with everything below it.
+func (w *Workspace) excludes(name string) bool {
+	content, is := w.apart[name]
+	return is && content == ""
+}
+
 // Remove removes the workspace and git's directory. What was pushed stays.
 func (w *Workspace) Remove() error {
+	_ = w.removals.wait(context.Background()) // which does not end
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := w.root.Close()

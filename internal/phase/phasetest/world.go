@@ -62,6 +62,8 @@ type World struct {
 	Adjust func(options *phase.Options)
 	// Around puts something between the run and the people; may be nil.
 	Around func(forge phase.Forge) phase.Forge
+	// FailExport is asked before files of a commit are written to a folder of their own; may be nil.
+	FailExport func() error
 	// Approval is what the next run is told about the approval of its plan.
 	Approval task.PlanApproval
 	// Outcomes are those of the runs so far.
@@ -423,6 +425,15 @@ func (m *mortal) Save(ctx context.Context, message string) (string, error) {
 		return "", task.Errorf(task.Unavailable, "the server does not answer")
 	}
 	return m.Repository.Save(ctx, message)
+}
+
+func (m *mortal) Export(ctx context.Context, commit string) (phase.Export, error) {
+	if m.world.FailExport != nil {
+		if err := m.world.FailExport(); err != nil {
+			return nil, err
+		}
+	}
+	return m.Repository.Export(ctx, commit)
 }
 
 func (m *mortal) Commit(ctx context.Context, message, saved string) (string, bool, error) {
