@@ -3,6 +3,7 @@ package relational
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -98,6 +99,7 @@ func (t *together[In, Out]) leave(c *call[In, Out]) bool {
 // its context.
 func (t *together[In, Out]) lead(ctx context.Context, own *call[In, Out], run transaction[In, Out]) {
 	defer func() { <-t.leading }()
+	runtime.Gosched() // those who are about to call, such as all whose calls were just done, come along
 	all := t.take()
 	if len(all) == 0 {
 		return // others have led meanwhile
