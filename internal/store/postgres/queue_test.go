@@ -13,13 +13,15 @@ import (
 )
 
 // queued puts tasks of one repository into the queue.
-func queued(t *testing.T, s store.Store, count int, readyAt time.Time) {
+func queued(t *testing.T, s store.Store, count int, change func(*store.NewTask)) {
 	t.Helper()
 	for i := range count {
-		if _, _, err := s.Assign(t.Context(), store.NewTask{
+		wanted := store.NewTask{
 			Key:  task.Key{Forge: task.Board, Repository: "team/app", Kind: task.Issue, Number: int64(i + 1)},
-			Type: task.Development, Title: "x", Reason: task.ReasonAssigned, ReadyAt: readyAt,
-		}, nil); err != nil {
+			Type: task.Development, Title: "x", Reason: task.ReasonAssigned,
+		}
+		change(&wanted)
+		if _, _, err := s.Assign(t.Context(), wanted, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,7 +45,11 @@ func TestALookThatFindsNothing(t *testing.T) {
 	s := opened(t, address)
 	defer closed(t, s)
 	later := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
-	queued(t, s, 1, later)
+	queued(t, s, 1, func(w *store.NewTask) { w.ReadyAt = later })
+	queued(t, s, 1, func(w *store.NewTask) {
+		w.BlockedBy = task.KeysOf(w.Key)
+		w.Key.Number = 2
+	})
 	other, err := connected(t, address).Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -68,19 +74,19 @@ func TestALookThatFindsNothing(t *testing.T) {
 // TestALookReadsFewTasks: a look at the first tasks of a repository does not read all that wait there.
 func TestALookReadsFewTasks(t *testing.T) {
 	t.Parallel()
-	const waiting = 300
+	const waiting, looked = 300, 2
 	address := testkit.Postgres(t)
 	watch := connected(t, address)
 	s := opened(t, address)
-	queued(t, s, waiting, time.Time{})
+	queued(t, s, waiting, func(*store.NewTask) {})
 	closed(t, s)
-	before := tasksRead(t, watch)
+	before := tasksRead(t, watch, waiting, 0)
 	if _, err := watch.Exec(t.Context(), `ANALYZE tasks`); err != nil {
 		t.Fatal(err)
 	}
 	s = opened(t, address)
-	if _, err := s.HandOut(t.Context(), time.Now(), 2, func(queue store.Queue) []store.Claim {
-		if len(queue.Ready) != 2 {
+	if _, err := s.HandOut(t.Context(), time.Now(), looked, func(queue store.Queue) []store.Claim {
+		if len(queue.Ready) != looked {
 			t.Errorf("it finds %d tasks", len(queue.Ready))
 		}
 		return nil
@@ -88,21 +94,32 @@ func TestALookReadsFewTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed(t, s)
-	if read := tasksRead(t, watch) - before; read >= waiting {
+	if read := tasksRead(t, watch, waiting, before+looked) - before; read >= waiting {
 		t.Errorf("it reads %d rows where %d tasks wait", read, waiting)
 	}
 }
 
 // tasksRead is how many rows of tasks were read by connections that have ended, as they all have soon.
-func tasksRead(t *testing.T, watch *pgx.Conn) (read int) {
+// It waits until so many rows that were added and read are counted: before PostgreSQL 15 that takes a moment.
+func tasksRead(t *testing.T, watch *pgx.Conn, added, least int) int {
 	t.Helper()
-	for left := 1; left > 0; {
-		if err := watch.QueryRow(t.Context(), `SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'toryo'`).Scan(&left); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		var left, inserted, read int
+		if err := watch.QueryRow(ctx, `SELECT (SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'toryo'),
+			n_tup_ins, seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'tasks'`).Scan(&left, &inserted, &read); err != nil {
 			t.Fatal(err)
 		}
+		if left == 0 && inserted >= added && read >= least {
+			return read
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%d connections are left, and %d rows that were added and %d that were read are counted, want %d and %d", left, inserted, read, added, least)
+		case <-again.C:
+		}
 	}
-	if err := watch.QueryRow(t.Context(), `SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'tasks'`).Scan(&read); err != nil {
-		t.Fatal(err)
-	}
-	return read
 }

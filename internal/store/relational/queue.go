@@ -9,15 +9,16 @@ import (
 )
 
 // queueOrder is the order of task.Task.Interrupted, Lane, priority and age. The index tasks_queued has it
-// word for word.
+// word for word, which TestOrderOfTheIndex sees to.
 const queueOrder = `CASE WHEN reason = 'agent_restarted' THEN 0 ELSE 1 END, CASE WHEN type = 'review' THEN 0 WHEN cause IN ('changes_requested', 'base_conflict', 'checks_failed') THEN 1 ELSE 2 END,
 	priority DESC, assigned_at, id`
 
 // readyTasks is a condition: the task may be handed out at a moment.
 const readyTasks = `state = 'queued' AND ready_at <= ? AND ` + nobodyPauses
 
-// firstReady finds so many tasks of each repository that may be handed out, and reads no others: it goes
-// from one repository to the next in the index tasks_queued.
+// firstReady finds so many tasks of each repository that may be handed out. It goes from one repository
+// to the next in the index tasks_queued, which costs two searches there for each, and passes over those that
+// wait for their time without reading more of them than their entries in the index.
 const firstReady = `WITH RECURSIVE places (forge, repository) AS (
 		(SELECT forge, repository FROM tasks WHERE state = 'queued' ORDER BY forge, repository LIMIT 1)
 		UNION ALL
@@ -69,7 +70,7 @@ func readQueue(ctx context.Context, q session, now time.Time, perRepository int)
 
 // waiting is what there is to look at in the queue.
 type waiting struct {
-	ready int64     // 0 if no task may be handed out
+	ready int64     // 0 if no task may be handed out, or each of them is blocked
 	next  time.Time // when the next one may be; zero if none waits for its time
 }
 
@@ -82,7 +83,7 @@ func lookAt(ctx context.Context, q session, now time.Time) (waiting, error) {
 			w.next = time.UnixMicro(next).UTC()
 		}
 		return w, err
-	}, `SELECT CASE WHEN EXISTS (SELECT 1 FROM tasks WHERE `+readyTasks+`) THEN 1 ELSE 0 END,
+	}, `SELECT CASE WHEN EXISTS (SELECT 1 FROM tasks WHERE `+readyTasks+` AND blocked_by = '') THEN 1 ELSE 0 END,
 			COALESCE((SELECT MIN(ready_at) FROM tasks WHERE state = 'queued' AND ready_at > 0 AND ready_at > ?), 0)`, now.UnixMicro(), now.UnixMicro())
 	return found, err
 }
