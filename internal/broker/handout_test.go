@@ -290,6 +290,25 @@ func TestNothingToDoCostsNothing(t *testing.T) {
 	})
 }
 
+// A queue of blocked tasks is as good as empty, until one of them is blocked no more.
+func TestUnblockedTaskIsGiven(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func() store.Store) {
+		t.Helper()
+		s := open()
+		h, looks := handsOut(t, s)
+		x := assignTask(t, s, func(w *store.NewTask) { w.BlockedBy = task.KeysOf(w.Key) })
+		waiting := ask(t, h, "agent")
+		until(t, "the queue was looked at", func() bool { return looks.count.Load() > 0 })
+		if err := s.Describe(t.Context(), x.ID, store.Description{Role: x.Role, Title: x.Title, URL: x.URL}); err != nil {
+			t.Fatal(err)
+		}
+		if made := waiting.get(t); made.Task.ID != x.ID {
+			t.Errorf("given %s, want %s", made.Task.ID, x.ID)
+		}
+	})
+}
+
 // Several servers on one database: a task that came in at one reaches an agent that
 // waits at another, and no limit is passed between them.
 func TestTwoServers(t *testing.T) {

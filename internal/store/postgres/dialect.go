@@ -26,6 +26,7 @@ func dialect(config *pgx.ConnConfig) relational.Dialect {
 		Migrations:           goose.DialectPostgres,
 		NumberedPlaceholders: true,
 		Lists:                true,
+		Lateral:              true,
 		// Weaker than FOR UPDATE: rows that merely refer to the locked one may be
 		// added meanwhile, and do not make it look taken.
 		LockRows:    `FOR NO KEY UPDATE`,

@@ -19,6 +19,8 @@ type Dialect struct {
 	NumberedPlaceholders bool
 	// Lists means that an argument may be a list, which unnest makes rows of.
 	Lists bool
+	// Lateral means that a query in FROM may name what stands before it.
+	Lateral bool
 	// LockRows ends a SELECT that locks the rows it finds against other writers;
 	// SkipLocked does the same and leaves out rows that are locked already. Both
 	// are empty where a transaction that writes is alone anyway.

@@ -113,11 +113,7 @@ func (s *Store) PutHeld(ctx context.Context, held store.Held) error {
 }
 
 func putHeld(ctx context.Context, q session, all []store.Held, patient bool) ([]result[struct{}], error) {
-	ids := make([]task.ID, len(all))
-	for i, held := range all {
-		ids[i] = held.Task
-	}
-	locked, err := lockTasks(ctx, q, ids, patient)
+	locked, err := lockLeases(ctx, q, all, patient)
 	if err != nil {
 		return nil, err
 	}
@@ -140,14 +136,31 @@ func putHeld(ctx context.Context, q session, all []store.Held, patient bool) ([]
 	return results, err
 }
 
-// lockTasks locks tasks. Unless it is patient it leaves out those that are locked already.
+// lockLeases locks tasks and reads what says who holds them, and no more.
+func lockLeases(ctx context.Context, q session, all []store.Held, patient bool) (map[task.ID]taskRow, error) {
+	ids := make([]task.ID, len(all))
+	for i, held := range all {
+		ids[i] = held.Task
+	}
+	return lockRows(ctx, q, ids, patient, `id, state, generation, lease_token`, func(r row) (t taskRow, err error) {
+		err = r.Scan(&t.ID, &t.State, &t.Generation, &t.token)
+		return t, err
+	})
+}
+
+// lockTasks locks tasks and reads all of them.
 func lockTasks(ctx context.Context, q session, ids []task.ID, patient bool) (map[task.ID]taskRow, error) {
+	return lockRows(ctx, q, ids, patient, taskColumns, scanTaskRow)
+}
+
+// lockRows locks tasks. Unless it is patient it leaves out those that are locked already.
+func lockRows(ctx context.Context, q session, ids []task.ID, patient bool, columns string, scan func(row) (taskRow, error)) (map[task.ID]taskRow, error) {
 	lock := q.dialect.SkipLocked
 	if patient {
 		lock = q.dialect.LockRows
 	}
 	locked := make(map[task.ID]taskRow, len(ids))
-	rows, err := listAny(ctx, q, scanTaskRow, ids, `SELECT `+taskColumns+` FROM tasks WHERE id {any} `+lock)
+	rows, err := listAny(ctx, q, scan, ids, `SELECT `+columns+` FROM tasks WHERE id {any} `+lock)
 	if err != nil {
 		return nil, err
 	}

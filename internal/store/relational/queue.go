@@ -8,9 +8,32 @@ import (
 	"github.com/toryo-dev/toryo/internal/task"
 )
 
-// queueOrder is the order of task.Task.Interrupted, Lane, priority and age.
+// queueOrder is the order of task.Task.Interrupted, Lane, priority and age. The index tasks_queued has it
+// word for word, which TestOrderOfTheIndex sees to.
 const queueOrder = `CASE WHEN reason = 'agent_restarted' THEN 0 ELSE 1 END, CASE WHEN type = 'review' THEN 0 WHEN cause IN ('changes_requested', 'base_conflict', 'checks_failed') THEN 1 ELSE 2 END,
 	priority DESC, assigned_at, id`
+
+// readyTasks is a condition: the task may be handed out at a moment.
+const readyTasks = `state = 'queued' AND ready_at <= ? AND ` + nobodyPauses
+
+// firstReady finds so many tasks of each repository that may be handed out. It goes from one repository
+// to the next in the index tasks_queued, which costs two searches there for each, and passes over those that
+// wait for their time without reading more of them than their entries in the index.
+const firstReady = `WITH RECURSIVE places (forge, repository) AS (
+		(SELECT forge, repository FROM tasks WHERE state = 'queued' ORDER BY forge, repository LIMIT 1)
+		UNION ALL
+		SELECT following.forge, following.repository FROM places CROSS JOIN LATERAL (
+			SELECT forge, repository FROM tasks
+			WHERE state = 'queued' AND (tasks.forge, tasks.repository) > (places.forge, places.repository)
+			ORDER BY forge, repository LIMIT 1) AS following)
+	SELECT ` + taskColumns + ` FROM (SELECT placed.* FROM places CROSS JOIN LATERAL (
+		SELECT * FROM tasks WHERE tasks.forge = places.forge AND tasks.repository = places.repository AND ` + readyTasks + `
+		ORDER BY ` + queueOrder + ` LIMIT ?) AS placed) AS placed`
+
+// firstReadyByWindow is firstReady for engines that know no LATERAL. It reads all tasks that are queued.
+const firstReadyByWindow = `SELECT ` + taskColumns + ` FROM (
+		SELECT tasks.*, ROW_NUMBER() OVER (PARTITION BY forge, repository ORDER BY ` + queueOrder + `) AS place
+		FROM tasks WHERE ` + readyTasks + `) AS placed WHERE place <= ?`
 
 // Queue implements store.Leases.
 func (s *Store) Queue(ctx context.Context, now time.Time, perRepository int) (queue store.Queue, err error) {
@@ -18,20 +41,23 @@ func (s *Store) Queue(ctx context.Context, now time.Time, perRepository int) (qu
 		return store.Queue{}, err
 	}
 	err = s.snapshot(ctx, func(q session) error {
-		queue, err = readQueue(ctx, q, now, perRepository)
+		if queue, err = readQueue(ctx, q, now, perRepository); err != nil {
+			return err
+		}
+		found, err := lookAt(ctx, q, now)
+		queue.NextReady = found.next
 		return err
 	})
 	return orNothing(queue, err)
 }
 
 func readQueue(ctx context.Context, q session, now time.Time, perRepository int) (queue store.Queue, err error) {
-	ready := `SELECT ` + taskColumns + ` FROM tasks WHERE state = 'queued' AND ready_at <= ? AND ` + nobodyPauses
-	args := []any{now.UnixMicro()}
+	ready, args := `SELECT `+taskColumns+` FROM tasks WHERE `+readyTasks, []any{now.UnixMicro()}
 	if perRepository > 0 {
-		ready = `SELECT ` + taskColumns + ` FROM (
-			SELECT tasks.*, ROW_NUMBER() OVER (PARTITION BY forge, repository ORDER BY ` + queueOrder + `) AS place
-			FROM tasks WHERE state = 'queued' AND ready_at <= ? AND ` + nobodyPauses + `) AS placed WHERE place <= ?`
-		args = append(args, perRepository)
+		ready, args = firstReadyByWindow, append(args, perRepository)
+		if q.dialect.Lateral {
+			ready = firstReady
+		}
 	}
 	if queue.Ready, err = list(ctx, q, scanTask, ready+` ORDER BY `+queueOrder, args...); err != nil {
 		return queue, err
@@ -39,17 +65,46 @@ func readQueue(ctx context.Context, q session, now time.Time, perRepository int)
 	if queue.Running, err = list(ctx, q, scanTask, `SELECT `+taskColumns+` FROM tasks WHERE state = 'running' ORDER BY id`); err != nil {
 		return queue, err
 	}
-	next, _, err := first(ctx, q, scanNumber, `SELECT COALESCE(MIN(ready_at), 0) FROM tasks WHERE state = 'queued' AND ready_at > ?`, now.UnixMicro())
-	if next != 0 {
-		queue.NextReady = time.UnixMicro(next).UTC()
-	}
 	return queue, err
 }
 
-// HandOut implements store.Leases.
+// waiting is what there is to look at in the queue.
+type waiting struct {
+	ready int64     // 0 if no task may be handed out, or each of them is blocked
+	next  time.Time // when the next one may be; zero if none waits for its time
+}
+
+// lookAt reads that without locking anything. The index tasks_ready has what waits for its time, which is
+// above 0, and no other task: it is no way to find the first ones.
+func lookAt(ctx context.Context, q session, now time.Time) (waiting, error) {
+	found, _, err := first(ctx, q, func(r row) (w waiting, err error) {
+		var next int64
+		if err = r.Scan(&w.ready, &next); next != 0 {
+			w.next = time.UnixMicro(next).UTC()
+		}
+		return w, err
+	}, `SELECT CASE WHEN EXISTS (SELECT 1 FROM tasks WHERE `+readyTasks+` AND blocked_by = '') THEN 1 ELSE 0 END,
+			COALESCE((SELECT MIN(ready_at) FROM tasks WHERE state = 'queued' AND ready_at > 0 AND ready_at > ?), 0)`, now.UnixMicro(), now.UnixMicro())
+	return found, err
+}
+
+// HandOut implements store.Leases. It looks first whether there is anything to hand out: most looks of most
+// servers find nothing, and these wait for nobody and hold up nobody. What comes after that look is told
+// of by a notice.
 func (s *Store) HandOut(ctx context.Context, now time.Time, perRepository int, choose func(store.Queue) []store.Claim, effects store.Effects) (held []task.Task, err error) {
 	if err := checkLimit(perRepository); err != nil {
 		return nil, err
+	}
+	var found waiting
+	if err := s.read(ctx, func(q session) (err error) {
+		found, err = lookAt(ctx, q, now)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if found.ready == 0 {
+		_ = choose(store.Queue{NextReady: found.next}) // there is nothing to claim
+		return nil, nil
 	}
 	err = s.write(ctx, func(q session) error {
 		if q.dialect.LockAll != "" {
@@ -61,6 +116,7 @@ func (s *Store) HandOut(ctx context.Context, now time.Time, perRepository int, c
 		if err != nil {
 			return err
 		}
+		queue.NextReady = found.next
 		claims := choose(queue)
 		if err := checkClaims(claims); err != nil || len(claims) == 0 {
 			held = nil

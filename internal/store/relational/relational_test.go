@@ -2,6 +2,7 @@ package relational
 
 import (
 	"fmt"
+	"io/fs"
 	"reflect"
 	"slices"
 	"strings"
@@ -30,6 +31,30 @@ func TestRebind(t *testing.T) {
 		if is := plain.rebind(query); is != query {
 			t.Errorf("%q becomes %q, want it unchanged", query, is)
 		}
+	}
+}
+
+// TestOrderOfTheIndex: the first tasks of a repository are found by an index that has their order.
+func TestOrderOfTheIndex(t *testing.T) {
+	t.Parallel()
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var newest string
+	for _, name := range files {
+		text, err := migrations.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, index, found := strings.Cut(string(text), "CREATE INDEX tasks_queued ON tasks "); found {
+			newest, _, _ = strings.Cut(index, ";")
+		}
+	}
+	is := strings.NewReplacer("(CASE", "CASE", "END)", "END").Replace(strings.Join(strings.Fields(newest), " "))
+	want := "(forge, repository, " + strings.Join(strings.Fields(queueOrder), " ") + ", ready_at) WHERE state = 'queued'"
+	if is != want {
+		t.Errorf("the index tasks_queued is\n%s\nwant\n%s", is, want)
 	}
 }
 

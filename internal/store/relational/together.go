@@ -3,6 +3,7 @@ package relational
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -19,7 +20,8 @@ const (
 
 // together gathers calls that come while another one is in the database, so that one transaction
 // does the work of all of them. Each commit waits for the disk, and on PostgreSQL those that send
-// notices or add to the same sums wait for each other. A call that comes alone is not delayed.
+// notices or add to the same sums wait for each other. A call that comes alone
+// waits for no other: it only lets goroutines that can run go first.
 type together[In, Out any] struct {
 	key     func(In) string // calls with the same key are not done together
 	leading chan struct{}   // has room for the one who does what waits
@@ -98,6 +100,7 @@ func (t *together[In, Out]) leave(c *call[In, Out]) bool {
 // its context.
 func (t *together[In, Out]) lead(ctx context.Context, own *call[In, Out], run transaction[In, Out]) {
 	defer func() { <-t.leading }()
+	runtime.Gosched() // those who are about to call, such as all whose calls were just done, mostly come along
 	all := t.take()
 	if len(all) == 0 {
 		return // others have led meanwhile

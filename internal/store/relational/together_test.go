@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -102,6 +103,29 @@ func (x *togetherTest) at(t *testing.T, contexts map[int]context.Context, number
 	}
 	all.Wait()
 	return outs, errs
+}
+
+// TestCallsAtOnce: calls that come at the same moment are done together, also if nothing was under way. It
+// is about one processor, which goes on with the first of them as long as that has something to do.
+//
+//nolint:paralleltest // it changes how many processors there are
+func TestCallsAtOnce(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const calls = 10
+	x := newTogetherTest(nil)
+	close(x.gate)
+	var all sync.WaitGroup
+	for n := range calls {
+		all.Go(func() {
+			if out, err := x.do(t.Context(), n, x.double); out != 2*n || err != nil {
+				t.Errorf("%d becomes %d: %v", n, out, err)
+			}
+		})
+	}
+	all.Wait()
+	if len(x.calls) > calls/2 {
+		t.Errorf("%d calls are %d transactions: %s", calls, len(x.calls), x.calls)
+	}
 }
 
 func TestTogether(t *testing.T) {

@@ -1,0 +1,125 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/toryo-dev/toryo/internal/store"
+	"github.com/toryo-dev/toryo/internal/task"
+	"github.com/toryo-dev/toryo/internal/testkit"
+)
+
+// queued puts tasks of one repository into the queue.
+func queued(t *testing.T, s store.Store, count int, change func(*store.NewTask)) {
+	t.Helper()
+	for i := range count {
+		wanted := store.NewTask{
+			Key:  task.Key{Forge: task.Board, Repository: "team/app", Kind: task.Issue, Number: int64(i + 1)},
+			Type: task.Development, Title: "x", Reason: task.ReasonAssigned,
+		}
+		change(&wanted)
+		if _, _, err := s.Assign(t.Context(), wanted, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func connected(t *testing.T, address string) *pgx.Conn {
+	t.Helper()
+	connection, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close(context.Background()) })
+	return connection
+}
+
+// TestALookThatFindsNothing: while one server hands out, another one that finds nothing to hand out does
+// not wait for it, and knows when it has to look again.
+func TestALookThatFindsNothing(t *testing.T) {
+	t.Parallel()
+	address := testkit.Postgres(t)
+	s := opened(t, address)
+	defer closed(t, s)
+	later := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
+	queued(t, s, 1, func(w *store.NewTask) { w.ReadyAt = later })
+	queued(t, s, 1, func(w *store.NewTask) {
+		w.BlockedBy = task.KeysOf(w.Key)
+		w.Key.Number = 2
+	})
+	other, err := connected(t, address).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Exec(t.Context(), `SELECT pg_advisory_xact_lock(`+handOutLock+`)`); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var seen store.Queue
+	if _, err := s.HandOut(ctx, time.Now(), 10, func(queue store.Queue) []store.Claim {
+		seen = queue
+		return nil
+	}, nil); err != nil {
+		t.Errorf("it waits for the other server: %v", err)
+	}
+	if len(seen.Ready) != 0 || !seen.NextReady.Equal(later) {
+		t.Errorf("the queue is %+v, want the next task at %s", seen, later)
+	}
+}
+
+// TestALookReadsFewTasks: a look at the first tasks of a repository does not read all that wait there.
+func TestALookReadsFewTasks(t *testing.T) {
+	t.Parallel()
+	const waiting, looked = 300, 2
+	address := testkit.Postgres(t)
+	watch := connected(t, address)
+	s := opened(t, address)
+	queued(t, s, waiting, func(*store.NewTask) {})
+	closed(t, s)
+	before := tasksRead(t, watch, waiting, 0)
+	if _, err := watch.Exec(t.Context(), `ANALYZE tasks`); err != nil {
+		t.Fatal(err)
+	}
+	s = opened(t, address)
+	if _, err := s.HandOut(t.Context(), time.Now(), looked, func(queue store.Queue) []store.Claim {
+		if len(queue.Ready) != looked {
+			t.Errorf("it finds %d tasks", len(queue.Ready))
+		}
+		return nil
+	}, nil); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, s)
+	if read := tasksRead(t, watch, waiting, before+looked) - before; read >= waiting {
+		t.Errorf("it reads %d rows where %d tasks wait", read, waiting)
+	}
+}
+
+// tasksRead is how many rows of tasks were read by connections that have ended, as they all have soon.
+// It waits until so many rows that were added and read are counted: before PostgreSQL 15 that takes a moment.
+func tasksRead(t *testing.T, watch *pgx.Conn, added, least int) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		var left, inserted, read int
+		if err := watch.QueryRow(ctx, `SELECT (SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'toryo'),
+			n_tup_ins, seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'tasks'`).Scan(&left, &inserted, &read); err != nil {
+			t.Fatal(err)
+		}
+		if left == 0 && inserted >= added && read >= least {
+			return read
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%d connections are left, and %d rows that were added and %d that were read are counted, want %d and %d", left, inserted, read, added, least)
+		case <-again.C:
+		}
+	}
+}
