@@ -25,7 +25,7 @@ import (
 
 const (
 	waitingAgents = 10_000
-	watched       = 20 * time.Second // of waiting, with each agent asking again every 30 s
+	watched       = 30 * time.Second // in which each agent asks again once
 	// connecting is how many agents connect at once. The server closes connections of an
 	// address that are too many and on which nobody has shown a token yet.
 	connecting = 100
