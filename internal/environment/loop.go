@@ -61,6 +61,9 @@ func (r *setupRun) startAnew(ctx context.Context) error {
 		return r.fatal("the workspace could not be cleaned", err)
 	}
 	r.cold = true
+	for _, p := range r.projects {
+		p.Ready = false
+	}
 	return r.start(ctx)
 }
 

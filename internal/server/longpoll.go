@@ -184,7 +184,7 @@ func (p *longPolls) takeOver(one *longPoll, from *observedWriter) bool {
 	}
 	one.conn, one.watched = conn, make(chan struct{})
 	if n := buffered.Reader.Buffered(); n > 0 {
-		one.early, _ = buffered.Reader.Peek(n) // it has as much
+		one.early, _ = buffered.Peek(n) // it has as much
 		one.early = bytes.Clone(one.early)
 		close(one.watched)
 		return true
@@ -251,7 +251,7 @@ func (p *longPolls) answer(ctx context.Context, one *longPoll) (back *returned) 
 			back = nil
 		}
 	}()
-	response := p.response(ctx, one)
+	response := p.response(ctx, one) //nolint:bodyclose // it is written, not received
 	one.unwatch()
 	p.tell(ctx, one, response.StatusCode)
 	p.mutex.Lock()

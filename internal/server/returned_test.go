@@ -25,7 +25,7 @@ func (a *pollingAgent) longPoll(t *testing.T) {
 	t.Helper()
 	a.send(t, askForTask)
 	a.room.awaitTaken(t, 1)
-	a.room.hands.give("Fix the gate")
+	a.room.hands.give()
 	if answer, text := a.receive(t); answer.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s", answer.Status, text)
 	}
@@ -170,12 +170,12 @@ func TestLongPollWithABodyInPieces(t *testing.T) {
 		}
 	}
 	write(fmt.Sprintf("%s\r\nHost: toryo.example\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n", askForTask, room.token))
-	if told, err := http.ReadResponse(agent.answer, nil); err != nil || told.StatusCode != http.StatusContinue {
-		t.Fatal(told, err)
+	if told, text := agent.receive(t); told.StatusCode != http.StatusContinue {
+		t.Fatal(told.Status, text)
 	}
 	write("8\r\n{\"agent_\r\n8\r\nid\":\"a\"}\r\n0\r\n\r\n")
 	room.awaitTaken(t, 1)
-	room.hands.give("Fix the gate")
+	room.hands.give()
 	if answer, text := agent.receive(t); answer.StatusCode != http.StatusOK || !strings.Contains(text, "Fix the gate") {
 		t.Errorf("%s %s", answer.Status, text)
 	}

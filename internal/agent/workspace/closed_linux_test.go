@@ -47,7 +47,7 @@ func TestAFolderThatCannotBeListed(t *testing.T) {
 			}
 			put(t, w.Workspace(), "c.txt", mode.String())
 			saved, err := w.Save(t.Context(), "work in progress")
-			if err := errors.Join(err, os.Chmod(closed, 0o700)); err != nil { //nolint:gosec // it is a folder
+			if err := errors.Join(err, os.Chmod(closed, 0o700)); err != nil {
 				t.Errorf("%o: %v", mode, err)
 				continue
 			}

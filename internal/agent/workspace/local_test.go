@@ -154,7 +154,8 @@ func TestALocalRepositoryIsTakenWithoutItsHistory(t *testing.T) {
 // objects may be elsewhere.
 func TestALocalRepositoryThatMayOnlyBeRead(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), `a:b "c" \d`)
+	const name = `a:b "c" \d`
+	dir := filepath.Join(t.TempDir(), name)
 	if err := os.Rename(local(t), dir); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +196,7 @@ func objectsOf(t *testing.T, dir string, mode fs.FileMode) string {
 		if !entry.IsDir() {
 			return nil
 		}
-		return os.Chmod(name, mode) //nolint:gosec // it is a folder
+		return os.Chmod(name, mode)
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -208,10 +209,10 @@ func TestABrokenLocalRepository(t *testing.T) {
 	for name, pack := range map[string]bool{"packed": true, "loose": false} {
 		dir := local(t)
 		hash := run(t, dir, "rev-parse", "main:a.txt")
-		broken, at, length := filepath.Join(dir, ".git/objects", hash[:2], hash[2:]), 0, 16
+		broken, at, length := filepath.Join(dir, ".git", "objects", hash[:2], hash[2:]), 0, 16
 		if pack {
 			run(t, dir, "gc", "--quiet")
-			all, err := filepath.Glob(filepath.Join(dir, ".git/objects/pack/*.pack"))
+			all, err := filepath.Glob(filepath.Join(dir, ".git", "objects", "pack", "*.pack"))
 			if err != nil || len(all) != 1 {
 				t.Fatal(all, err)
 			}

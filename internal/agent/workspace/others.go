@@ -101,7 +101,7 @@ func (l *lister) list(ctx context.Context, at *place) error {
 		case ctx.Err() != nil:
 			stop = ctx.Err()
 		case entry.Name() == ".git" || len(name) > workdir.Deepest:
-		case l.isTracked(name):
+		case l.isTracked(name, entry.IsDir()):
 			stop = l.visit(ctx, at, entry, name)
 		default:
 			stop = l.inTime(at, func() error { return l.visit(ctx, at, entry, name) })
@@ -114,10 +114,14 @@ func (l *lister) list(ctx context.Context, at *place) error {
 	return stop
 }
 
-// isTracked reports whether something was checked out, or a file in it.
-func (l *lister) isTracked(name string) bool {
+// isTracked reports whether a file was checked out, or one in a folder. What was a file and is a folder
+// now was not.
+func (l *lister) isTracked(name string, isDir bool) bool {
+	if isDir {
+		return l.of.foldersOf[name]
+	}
 	_, tracked := l.of.tracked[name]
-	return tracked || l.of.foldersOf[name]
+	return tracked
 }
 
 func (l *lister) visit(ctx context.Context, at *place, entry fs.DirEntry, name string) error {

@@ -28,16 +28,21 @@ func (r *removals) begin(remove func()) {
 
 // wait waits until all that began are removed, or until the context ends.
 func (r *removals) wait(ctx context.Context) error {
-	r.mu.Lock()
-	last := r.last
-	r.mu.Unlock()
-	if last == nil {
-		return nil
-	}
 	select {
-	case <-last:
+	case <-r.done():
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// done is closed when all that began are removed.
+func (r *removals) done() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last == nil {
+		r.last = make(chan struct{})
+		close(r.last)
+	}
+	return r.last
 }

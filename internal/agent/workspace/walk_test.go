@@ -70,7 +70,7 @@ func TestAnExcludedFolderOfTheHistory(t *testing.T) {
 	put(t, w.Workspace(), "apart/new.txt", "n\n")
 	put(t, w.Workspace(), "apart/deep/new.txt", "n\n")
 	put(t, w.Workspace(), "apart/fresh/new.txt", "n\n")
-	if err := errors.Join(os.Remove(filepath.Join(w.Workspace(), "apart/b.txt")), os.Remove(filepath.Join(w.Workspace(), "apart/deep/c.txt"))); err != nil {
+	if err := errors.Join(os.Remove(filepath.Join(w.Workspace(), "apart", "b.txt")), os.Remove(filepath.Join(w.Workspace(), "apart", "deep", "c.txt"))); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.changes(t, save(t, w)); got != "M\tapart/a.txt\nD\tapart/b.txt\nD\tapart/deep/c.txt" {

@@ -221,7 +221,7 @@ func (w *Workspace) excludes(name string) bool {
 
 // Remove removes the workspace and git's directory. What was pushed stays.
 func (w *Workspace) Remove() error {
-	_ = w.removals.wait(context.Background()) // which does not end
+	<-w.removals.done()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := w.root.Close()

@@ -60,7 +60,7 @@ func TestCommandsStartInTheirFolder(t *testing.T) { //nolint:paralleltest // see
 
 // Options are kept while they differ from those of a new shell, and do not come back when a
 // command has taken them back. The language is kept with its attributes.
-func TestOptionsAreKept(t *testing.T) { //nolint:paralleltest // see TestCommandsStartInTheirFolder
+func TestOptionsAreKept(t *testing.T) {
 	program, err := exec.LookPath("bash")
 	if err != nil {
 		t.Fatal(err)
