@@ -32,6 +32,7 @@ type moment struct {
 	Generation int64
 	Kind       task.EventKind
 	Entry      phase.Entry
+	Followed   bool // as [phase.Entry.Followed], which is not written down
 }
 
 // instruction is the answer to a moment: what the run has to wait for.
@@ -126,7 +127,7 @@ func (w watched) Append(ctx context.Context, kind task.EventKind, entry phase.En
 	if err := w.Journal.Append(ctx, kind, entry); err != nil {
 		return err
 	}
-	w.at.Kind, w.at.Entry = kind, entry
+	w.at.Kind, w.at.Entry, w.at.Followed = kind, entry, entry.Followed
 	said, err := w.leash.ask(ctx, w.at)
 	if err != nil {
 		return err

@@ -34,21 +34,22 @@ type story struct {
 	main  string   // the commit that main has to have
 	model *script.Server
 
-	mutex   sync.Mutex // one thing happens at a time
-	fired   map[int]bool
-	runs    int               // that have begun
-	last    int64             // generation of the run that began last
-	entries int               // of the journal, over all runs
-	present int64             // comments that were there at the start, those in reviews included
-	said    int64             // versions of comments that runs are told of, those included
-	ids     map[string]string // of comments, as the forge has them
-	threads map[string]string // the same of review threads
-	authors map[string]string
-	spoken  []spoken // new comments of people during runs, in order
-	handed  bool     // the work is handed over; comments are too late
-	crashed bool
-	agent   string // that has the last run
-	away    string // the agent that is, if any
+	mutex    sync.Mutex // one thing happens at a time
+	fired    map[int]bool
+	runs     int               // that have begun
+	last     int64             // generation of the run that began last
+	entries  int               // of the journal, over all runs
+	followed int               // how many of the last of them are, see [phase.Entry.Followed]
+	present  int64             // comments that were there at the start, those in reviews included
+	said     int64             // versions of comments that runs are told of, those included
+	ids      map[string]string // of comments, as the forge has them
+	threads  map[string]string // the same of review threads
+	authors  map[string]string
+	spoken   []spoken // new comments of people during runs, in order
+	handed   bool     // the work is handed over; comments are too late
+	crashed  bool
+	agent    string // that has the last run
+	away     string // the agent that is, if any
 }
 
 // spoken is what somebody said, and whether it was too late.
@@ -166,10 +167,14 @@ func (s *story) decide(ctx context.Context, at moment) (instruction, error) {
 			s.house.start(s.away)
 		}
 		s.agent, s.away = at.Agent, ""
+		s.entries, s.followed = s.entries-s.followed, 0 // they may be lost
 		err := s.fire(ctx, &said, func(when phasetest.When) bool { return when.Start && (when.Run == 0 || when.Run == s.runs) })
 		return said, err
 	}
 	s.entries++
+	if s.followed++; !at.Followed {
+		s.followed = 0
+	}
 	s.handed = s.handed || at.Kind == task.Summed
 	err := s.fire(ctx, &said, func(when phasetest.When) bool { return when.Fits(s.runs, s.entries, at.Kind, at.Entry) })
 	return said, err
@@ -271,8 +276,9 @@ func (s *story) happen(ctx context.Context, event phasetest.Event, said *instruc
 	return nil
 }
 
-// reported waits until the server has all entries of the journal. What only a dead
-// machine has is not known elsewhere, and may be or not be there.
+// reported waits until the server has all entries of the journal, but for the last ones if they are
+// followed: it gets them with the next. What only a dead machine has is not known elsewhere, and may
+// be or not be there.
 func (s *story) reported(ctx context.Context) error {
 	for {
 		events, err := s.house.store.EventsAfter(ctx, s.taskID(ctx), 0, 0)
@@ -280,7 +286,7 @@ func (s *story) reported(ctx context.Context) error {
 			return err
 		}
 		events = slices.DeleteFunc(events, func(event task.Event) bool { return event.Source != task.FromAgent })
-		if len(events) >= s.entries {
+		if len(events) >= s.entries-s.followed {
 			return nil
 		}
 		if !pause(ctx) {

@@ -17,7 +17,7 @@ func FreeSpace(folders ...string) (int64, error) {
 		if err := unix.Statfs(folder, &system); err != nil {
 			return 0, err
 		}
-		free := int64(system.Bavail) * int64(system.Bsize) //nolint:unconvert // no disk has that many blocks; the types differ between systems
+		free := int64(system.Bavail) * int64(system.Bsize) //nolint:gosec,unconvert // no disk has that many blocks; the types differ between systems
 		if least < 0 || free < least {
 			least = free
 		}
