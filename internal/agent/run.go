@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/environment"
@@ -126,7 +127,7 @@ func (a *Agent) execute(ctx context.Context, h *hold) (result wire.Result, err e
 	if err != nil {
 		return wire.Result{}, errors.Join(errNotPrepared, err)
 	}
-	repository, tidy, err := steadily(a.Prepare, h.log)(ctx, h.assignment)
+	repository, tidy, err := steadily(a.Prepare, h.log)(ctx, withSaved(h.assignment, work.Past))
 	if err != nil {
 		err = errors.Join(errNotPrepared, err)
 		h.reportCloneFailure(ctx, err)
@@ -172,6 +173,18 @@ func (a *Agent) journal(ctx context.Context, h *hold, work *phase.Work) (phase.J
 	}
 	h.files, work.Past = files, files.Past()
 	return files, nil
+}
+
+// withSaved is the assignment with the work in progress that the run's past names. The server may
+// not have got the entry of the first save before the agent ended, and names no work then.
+func withSaved(assignment wire.Assignment, past []task.Event) wire.Assignment {
+	saved := slices.ContainsFunc(past, func(event task.Event) bool { return event.Kind == task.Saved && event.Source == task.FromAgent })
+	if resume := assignment.Resume; saved && resume != nil && resume.WIPRef == "" {
+		with := *resume
+		with.WIPRef = task.WIPRef
+		assignment.Resume = &with
+	}
+	return assignment
 }
 
 // past asks for the journal of the run that goes on.

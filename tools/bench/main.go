@@ -61,6 +61,7 @@ var measures = []struct {
 	{"verdicts", goBenchmarks("./internal/phase/verdicts", "BenchmarkVerdict", "-benchtime", "1x"), noProgram | long},
 	{"forge", goBenchmarks("./internal/server", "RequestsPerTaskHour|Clone", "-benchtime", "1x"), noProgram | long},
 	{"unassigned", goBenchmarks("./internal/endtoend/program", "UnassignOnGitea", "-benchtime", "1x", "-timeout", "30m"), noProgram | long},
+	{"assigned", goBenchmarks("./internal/endtoend/program", "RunOnGitea", "-benchtime", "1x", "-timeout", "30m"), noProgram | long},
 	{"restart", goBenchmarks("./internal/endtoend/program", "BenchmarkRestart", "-benchtime", "1x"), noProgram | long},
 	{"retention", goBenchmarks("./internal/retention", "BytesPerTask", "-benchtime", "1x"), noProgram | long},
 }

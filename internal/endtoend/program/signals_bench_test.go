@@ -36,42 +36,37 @@ func BenchmarkUnassignOnGitea(b *testing.B) {
 		stops    int
 	}{{"webhooks", true, 50}, {"polling", false, 5}} {
 		b.Run(way.name, func(b *testing.B) {
-			repository := forge.Repository(b, owner, false)
-			write := gitea.AccessModeWrite
+			repository := repositoryFor(b, forge, owner, bot)
 			people := forge.Client(b, owner)
-			if _, err := people.AddCollaborator(owner, repository.Name, bot, gitea.AddCollaboratorOption{Permission: &write}); err != nil {
+			pause := fmt.Sprintf("601.%d", os.Getpid())
+			script := filepath.Join(b.TempDir(), "script.yaml")
+			if err := os.WriteFile(script, fmt.Appendf(nil, waitingScript, pause), 0o600); err != nil {
 				b.Fatal(err)
 			}
-			pause := fmt.Sprintf("601.%d", os.Getpid())
-			server := startWaiting(b, forge.URL, owner, bot, token, pause)
+			server := startPair(b, fmt.Sprintf("llm: {provider: script, script: %s}\ngitea: {url: %q, owner: %s, bot_name: %s}\n", script, forge.URL, owner, bot), token)
 			if way.webhooks {
-				if _, _, err := people.CreateRepoHook(owner, repository.Name, gitea.CreateHookOption{
-					Type: gitea.HookTypeGitea, Active: true, Events: []string{"issues", "issue_assign", "issue_label", "issue_comment"},
-					Config: map[string]string{"url": server + "/webhooks/gitea", "content_type": "json", "secret": webhookSecret},
-				}); err != nil {
-					b.Fatal(err)
-				}
+				hook(b, people, owner, repository, server)
 			}
 			var cut, labelled, said []time.Duration
 			for range b.N * way.stops {
-				issue, _, err := people.CreateIssue(owner, repository.Name, gitea.CreateIssueOption{Title: "Wait", Assignees: []string{bot}})
+				issue, _, err := people.CreateIssue(owner, repository, gitea.CreateIssueOption{Title: "Wait", Assignees: []string{bot}})
 				if err != nil {
 					b.Fatal(err)
 				}
 				eventually(b, func() bool { return commandsOf("sleep", pause) == 1 })
 				begun := time.Now()
-				if _, _, err := people.EditIssue(owner, repository.Name, issue.Index, gitea.EditIssueOption{Assignees: []string{}}); err != nil {
+				if _, _, err := people.EditIssue(owner, repository, issue.Index, gitea.EditIssueOption{Assignees: []string{}}); err != nil {
 					b.Fatal(err)
 				}
 				eventually(b, func() bool { return commandsOf("sleep", pause) == 0 })
 				cut = append(cut, time.Since(begun))
 				eventually(b, func() bool {
-					is, _, err := people.GetIssue(owner, repository.Name, issue.Index)
+					is, _, err := people.GetIssue(owner, repository, issue.Index)
 					return err == nil && slices.ContainsFunc(is.Labels, func(l *gitea.Label) bool { return l.Name == "coding agent stopped" })
 				})
 				labelled = append(labelled, time.Since(begun))
 				eventually(b, func() bool {
-					comments, _, err := people.ListIssueComments(owner, repository.Name, issue.Index, gitea.ListIssueCommentOptions{})
+					comments, _, err := people.ListIssueComments(owner, repository, issue.Index, gitea.ListIssueCommentOptions{})
 					return err == nil && slices.ContainsFunc(comments, func(c *gitea.Comment) bool { return strings.Contains(c.Body, "**Stopped.**") })
 				})
 				said = append(said, time.Since(begun))
@@ -89,21 +84,17 @@ func BenchmarkUnassignOnGitea(b *testing.B) {
 
 const webhookSecret = "secret of the webhooks"
 
-// startWaiting starts a server for the forge, and an agent, and returns the
-// server's address.
-func startWaiting(b *testing.B, forge, owner, bot, token, pause string) string {
+// startPair starts a server with these settings besides the usual ones, and an agent, and
+// returns the server's address.
+func startPair(b *testing.B, text, token string) string {
 	b.Helper()
 	dir := b.TempDir()
-	script, settings := filepath.Join(dir, "script.yaml"), filepath.Join(dir, "toryo.yaml")
-	text := fmt.Sprintf("log: {level: error}\nlanguage: en\nsync_interval: 5s\nsandbox: {kind: bubblewrap}\nllm: {provider: script, script: %s}\n"+
-		"gitea: {url: %q, owner: %s, bot_name: %s}\n", script, forge, owner, bot)
-	if err := os.WriteFile(script, fmt.Appendf(nil, waitingScript, pause), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	settings := filepath.Join(dir, "toryo.yaml")
+	text = "log: {level: error}\nlanguage: en\nsync_interval: 5s\nsandbox: {kind: bubblewrap}\n" + text
 	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	environ := append(os.Environ(), "TORYO_GITEA_TOKEN="+token, "TORYO_GITEA_WEBHOOK_SECRET="+webhookSecret)
+	environ := append(os.Environ(), "TORYO_GITEA_TOKEN="+token, "TORYO_GITEA_WEBHOOK_SECRET="+webhookSecret, "TORYO_LLM_API_KEY=bench")
 	start := func(ready string, args ...string) string {
 		command := exec.CommandContext(b.Context(), "toryo", args...)
 		command.Dir, command.Env, command.Stderr = dir, environ, os.Stderr

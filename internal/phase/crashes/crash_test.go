@@ -2,6 +2,7 @@ package crashes_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/toryo-dev/toryo/internal/phase/phasetest"
@@ -99,5 +100,33 @@ func TestCrashPoints(t *testing.T) {
 				t.Log(world.JournalText())
 			}
 		})
+	}
+}
+
+// TestSavedWorkThatIsGone takes away what a run has saved before it goes on, as a server does that
+// was restored from a backup. What is verified is what is there, so the model does it again.
+func TestSavedWorkThatIsGone(t *testing.T) {
+	t.Parallel()
+	scenario, err := phasetest.Load("testdata/crash/comment.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := phasetest.Engine(t)
+	whole := phasetest.New(t, engine, scenario)
+	if _, err := whole.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	world := phasetest.New(t, engine, scenario)
+	world.CutAt(phasetest.Cut{Entry: whole.EntryOf("verification/active")})
+	if _, err := world.Run(t.Context()); !phasetest.Crashed(err) {
+		t.Fatal(err)
+	}
+	world.LoseSavedWork()
+	if _, err := world.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	world.Check()
+	if text := world.JournalText(); !strings.Contains(text, "The work in progress of the earlier run is lost") {
+		t.Errorf("nobody is told that the work is gone:\n%s", text)
 	}
 }

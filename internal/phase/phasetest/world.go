@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -353,7 +354,7 @@ func (w *World) Run(ctx context.Context) (phase.Outcome, error) {
 
 func (w *World) checkOut(ctx context.Context) (*workspace.Workspace, error) {
 	options := workspace.Options{Dir: filepath.Join(w.t.TempDir(), "run"), URL: w.origin, Base: "main", Branch: branch}
-	if strings.Contains(w.git(w.origin, "for-each-ref", "--format=%(refname)"), task.WIPRef) {
+	if slices.ContainsFunc(w.events, func(event task.Event) bool { return event.Kind == task.Saved }) { // as an agent does
 		options.WIP = task.WIPRef
 	}
 	return workspace.Prepare(context.WithoutCancel(ctx), options)
@@ -452,6 +453,9 @@ func (w *World) Crash() {
 	defer w.mu.Unlock()
 	w.crash()
 }
+
+// LoseSavedWork takes away the work in progress that runs have pushed.
+func (w *World) LoseSavedWork() { w.git(w.origin, "update-ref", "-d", task.WIPRef) }
 
 // Rewrite replaces a text in the journal, and reports whether it was there.
 func (w *World) Rewrite(before, after string) bool {
