@@ -199,9 +199,9 @@ func (h *HandOut) Waiting() int {
 	return h.waiting.Len()
 }
 
-// next waits until there is a task for the agent or the context ends; then found
-// is false. A task that it returns is the agent's.
-func (h *HandOut) next(ctx context.Context, asker Asker) (given *assignment.Assignment, found bool) {
+// next waits until there is a task for the agent, or the time is over or the context ends; then
+// found is false. A task that it returns is the agent's.
+func (h *HandOut) next(ctx context.Context, over <-chan time.Time, asker Asker) (given *assignment.Assignment, found bool) {
 	w := &waiter{Asker: asker, given: make(chan *assignment.Assignment, 1)}
 	h.mu.Lock()
 	w.at = h.waiting.PushBack(w)
@@ -213,6 +213,7 @@ func (h *HandOut) next(ctx context.Context, asker Asker) (given *assignment.Assi
 	case given = <-w.given:
 		return given, true
 	case <-ctx.Done():
+	case <-over:
 	case <-h.drained:
 	}
 	h.mu.Lock()

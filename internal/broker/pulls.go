@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -220,7 +221,7 @@ func (r *Runs) deliver(ctx context.Context, write outbox.Write, payload outbox.P
 		}
 		select {
 		case <-ctx.Done():
-			return store.Action{}, task.Errorf(task.Unavailable, "the forge has not taken the write %s yet", action.Kind).WithHint("ask again")
+			return store.Action{}, task.Wrap(task.Unavailable, ctx.Err(), fmt.Sprintf("the forge has not taken the write %s yet", action.Kind)).WithHint("ask again")
 		case <-rung:
 		case <-look.C:
 		}

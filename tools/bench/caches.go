@@ -16,6 +16,7 @@ import (
 type smallProject struct {
 	environment string
 	program     string // without which it is not measured
+	version     string // a command
 	files       map[string]string
 	setup       []string
 	correct     string // a command
@@ -23,13 +24,13 @@ type smallProject struct {
 }
 
 var smallProjects = []smallProject{
-	{environment: "go", program: "go", setup: []string{"go mod download"}, correct: "sed -i 's/return n/return n * 2/' double.go && go test ./...", test: "TestDouble",
+	{environment: "go", program: "go", version: "go version", setup: []string{"go mod download"}, correct: "sed -i 's/return n/return n * 2/' double.go && go test ./...", test: "TestDouble",
 		files: map[string]string{
 			"go.mod":         "module example.com/double\n\ngo 1.24\n",
 			"double.go":      "package double\n\nfunc Double(n int) int { return n }\n",
 			"double_test.go": "package double\n\nimport \"testing\"\n\nfunc TestDouble(t *testing.T) {\n\tif Double(2) != 4 {\n\t\tt.Error(\"not doubled\")\n\t}\n}\n",
 		}},
-	{environment: "node", program: "npm", setup: []string{"npm ci"}, correct: "sed -i 's/=> n;/=> n * 2;/' double.js && npm test", test: "doubles",
+	{environment: "node", program: "npm", version: "npm --version", setup: []string{"npm ci"}, correct: "sed -i 's/=> n;/=> n * 2;/' double.js && npm test", test: "doubles",
 		files: map[string]string{
 			"package.json":            `{"name": "double", "version": "1.0.0", "scripts": {"test": "node --test"}, "dependencies": {"two": "file:vendor/two"}}`,
 			"package-lock.json":       nodeLock,
@@ -39,7 +40,7 @@ var smallProjects = []smallProject{
 			"double.test.js":          "const test = require('node:test');\nconst assert = require('node:assert');\ntest('doubles', () => assert.equal(require('./double')(require('two')), 4));\n",
 			".gitignore":              "node_modules\n",
 		}},
-	{environment: "python", program: "python3", setup: []string{"python3 -m venv .venv", ". .venv/bin/activate", "pip install -r requirements.txt"},
+	{environment: "python", program: "python3", version: "python3 --version", setup: []string{"python3 -m venv .venv", ". .venv/bin/activate", "pip install -r requirements.txt"},
 		correct: "sed -i 's/return n/return n * 2/' double.py && python -m unittest discover", test: "test_double",
 		files: map[string]string{
 			"requirements.txt": "",
@@ -47,7 +48,7 @@ var smallProjects = []smallProject{
 			"test_double.py":   "import unittest\nfrom double import double\n\n\nclass Doubles(unittest.TestCase):\n    def test_double(self):\n        self.assertEqual(double(2), 4)\n",
 			".gitignore":       ".venv\n__pycache__\n",
 		}},
-	{environment: "rust", program: "cargo", setup: []string{"cargo fetch"}, correct: "sed -i 's/i64 { n }/i64 { n * 2 }/' src/lib.rs && cargo test", test: "tests::doubles",
+	{environment: "rust", program: "cargo", version: "cargo --version", setup: []string{"cargo fetch"}, correct: "sed -i 's/i64 { n }/i64 { n * 2 }/' src/lib.rs && cargo test", test: "tests::doubles",
 		files: map[string]string{
 			"Cargo.toml":                      "[package]\nname = \"double\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\ntwo = \"1.0.0\"\n",
 			".cargo/config.toml":              "[source.crates-io]\nreplace-with = \"vendored\"\n[source.vendored]\ndirectory = \"vendor\"\n",
@@ -89,7 +90,7 @@ rules:
          "action_plan": {"actions": [{"id": "a1", "subtask": "t1", "what": "correct Double"}]},
          "proof": {"tests": ["` + p.test + `"]},
          "selected_environment": {"name": "` + p.environment + `", "reason": "its manifest", "detected_files": [], "setup_commands": ` + string(setup) + `,
-           "verification": [{"command": "` + p.program + ` --help >/dev/null && echo ` + answer + `", "expected_output": "` + answer + `"}]}}
+           "verification": [{"command": "` + p.version + ` && echo ` + answer + `", "expected_output": "` + answer + `"}]}}
   - name: correct
     when: {phase: execution, turn: 1}
     answer: {calls: [{name: run, arguments: {command: "` + p.correct + `"}}]}
@@ -141,6 +142,10 @@ func measureCaches(ctx context.Context, folder string) (rows []row, err error) {
 	return rows, nil
 }
 
+// proven is what a run says whose tests show the change. What one takes whose environment or tests
+// do not work says nothing.
+const proven = "Shown by tests that fail without the change and pass with it"
+
 // run runs on the project. Each run has a copy at the same place, as the place says
 // which project it is.
 func (p smallProject) run(ctx context.Context, programs, at, kept, answer string) (cost, error) {
@@ -170,6 +175,9 @@ func (p smallProject) run(ctx context.Context, programs, at, kept, answer string
 			return cost{}, fmt.Errorf("%w: %s", err, output)
 		}
 	}
-	took, err := costOf(exec.CommandContext(ctx, filepath.Join(programs, "toryo"), "run", "--config", filepath.Join(at, "toryo.yaml"), "--repo", repository, "--issue", "Double does not double"))
+	took, said, err := costOf(exec.CommandContext(ctx, filepath.Join(programs, "toryo"), "run", "--config", filepath.Join(at, "toryo.yaml"), "--repo", repository, "--issue", "Double does not double"))
+	if err == nil && !strings.Contains(said, proven) {
+		err = fmt.Errorf("the run ended without tests that show the change: %s", said)
+	}
 	return took, errors.Join(err, os.Rename(repository, kept))
 }

@@ -22,16 +22,16 @@ func (c cost) String() string {
 
 func (c cost) plus(other cost) cost { return cost{c.wall + other.wall, c.processor + other.processor} }
 
-// costOf runs a command to its end. What it said is in the error.
-func costOf(command *exec.Cmd) (cost, error) {
+// costOf runs a command to its end, and returns what it said too.
+func costOf(command *exec.Cmd) (cost, string, error) {
 	var said bytes.Buffer
 	command.Stdout, command.Stderr = &said, &said
 	begun := time.Now()
 	if err := command.Run(); err != nil {
-		return cost{}, fmt.Errorf("%s: %w: %s", strings.Join(command.Args, " "), err, said.String())
+		return cost{}, "", fmt.Errorf("%s: %w: %s", strings.Join(command.Args, " "), err, said.String())
 	}
 	used := command.ProcessState
-	return cost{time.Since(begun), used.UserTime() + used.SystemTime()}, nil
+	return cost{time.Since(begun), used.UserTime() + used.SystemTime()}, said.String(), nil
 }
 
 // measureFirstDay does what someone does who has just cloned the repository: build
@@ -44,7 +44,8 @@ func measureFirstDay(ctx context.Context, folder string) ([]row, error) {
 	step := func(name string, args ...string) (cost, error) {
 		command := exec.CommandContext(ctx, name, args...)
 		command.Env = environ
-		return costOf(command)
+		took, _, err := costOf(command)
+		return took, err
 	}
 	modules, err := step("go", "mod", "download")
 	if err != nil {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -80,7 +81,7 @@ func TestALookReadsFewTasks(t *testing.T) {
 	s := opened(t, address)
 	queued(t, s, waiting, func(*store.NewTask) {})
 	closed(t, s)
-	before := tasksRead(t, watch, waiting, 0)
+	before := rowsRead(t, watch, "tasks", waiting, 0)
 	if _, err := watch.Exec(t.Context(), `ANALYZE tasks`); err != nil {
 		t.Fatal(err)
 	}
@@ -94,14 +95,80 @@ func TestALookReadsFewTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed(t, s)
-	if read := tasksRead(t, watch, waiting, before+looked) - before; read >= waiting {
+	if read := rowsRead(t, watch, "tasks", waiting, before+looked) - before; read >= waiting {
 		t.Errorf("it reads %d rows where %d tasks wait", read, waiting)
 	}
 }
 
-// tasksRead is how many rows of tasks were read by connections that have ended, as they all have soon.
+// TestALookAfterManyHaveEnded: while PostgreSQL still expects that most tasks are queued, as it does
+// until it has counted again, a look at an empty queue does not read those that have ended.
+func TestALookAfterManyHaveEnded(t *testing.T) {
+	t.Parallel()
+	const ended = 300
+	address := testkit.Postgres(t)
+	watch := connected(t, address)
+	s := opened(t, address)
+	queued(t, s, ended, func(*store.NewTask) {})
+	for _, statement := range []string{`ANALYZE tasks`, `UPDATE tasks SET state = 'done'`} {
+		if _, err := watch.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed(t, s)
+	if err := watch.Close(t.Context()); err != nil { // what it has read is counted then
+		t.Fatal(err)
+	}
+	watch = connected(t, address)
+	before := rowsRead(t, watch, "tasks", ended, ended)
+	s = opened(t, address)
+	if _, err := s.HandOut(t.Context(), time.Now(), 10, func(store.Queue) []store.Claim { return nil }, nil); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, s)
+	if read := rowsRead(t, watch, "tasks", ended, before) - before; read > 2 {
+		t.Errorf("it reads %d rows where %d tasks have ended", read, ended)
+	}
+}
+
+// TestAWriteAmongManyThatWait: a write that may take the place of an earlier one on its item does not
+// read the writes that wait on other items, also before PostgreSQL has counted them.
+func TestAWriteAmongManyThatWait(t *testing.T) {
+	t.Parallel()
+	const waiting = 5000
+	address := testkit.Postgres(t)
+	watch := connected(t, address)
+	s := opened(t, address)
+	put := func(number int64) {
+		t.Helper()
+		if _, _, err := s.Put(t.Context(), store.Action{
+			Item: task.Key{Forge: task.Board, Repository: "team/app", Kind: task.Issue, Number: number}, IdempotencyKey: fmt.Sprint(number),
+			Coalesce: "progress", Kind: "comment", Payload: []byte("{}"), DueAt: time.Now(),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(1)
+	if _, err := watch.Exec(t.Context(), `INSERT INTO actions SELECT (json_populate_record(actions, json_build_object('id', id || '-' || n,
+		'item', item || n, 'idempotency_key', 'key' || n))).* FROM actions, generate_series(1, $1::int) AS n`, waiting); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, s)
+	if err := watch.Close(t.Context()); err != nil { // what it has read is counted then
+		t.Fatal(err)
+	}
+	watch = connected(t, address)
+	before := rowsRead(t, watch, "actions", waiting+1, 0)
+	s = opened(t, address)
+	put(2)
+	closed(t, s)
+	if read := rowsRead(t, watch, "actions", waiting+2, before) - before; read > 10 {
+		t.Errorf("it reads %d rows where %d writes wait", read, waiting)
+	}
+}
+
+// rowsRead is how many rows of a table were read by connections that have ended, as they all have soon.
 // It waits until so many rows that were added and read are counted: before PostgreSQL 15 that takes a moment.
-func tasksRead(t *testing.T, watch *pgx.Conn, added, least int) int {
+func rowsRead(t *testing.T, watch *pgx.Conn, table string, added, least int) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -110,7 +177,7 @@ func tasksRead(t *testing.T, watch *pgx.Conn, added, least int) int {
 	for {
 		var left, inserted, read int
 		if err := watch.QueryRow(ctx, `SELECT (SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'toryo'),
-			n_tup_ins, seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'tasks'`).Scan(&left, &inserted, &read); err != nil {
+			n_tup_ins, seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = $1`, table).Scan(&left, &inserted, &read); err != nil {
 			t.Fatal(err)
 		}
 		if left == 0 && inserted >= added && read >= least {

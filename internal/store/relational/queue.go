@@ -75,7 +75,9 @@ type waiting struct {
 }
 
 // lookAt reads that without locking anything. The index tasks_ready has what waits for its time, which is
-// above 0, and no other task: it is no way to find the first ones.
+// above 0, and no other task: it is no way to find the first ones. A ready task is asked for in the order
+// of the index tasks_queued: without an order PostgreSQL may read the whole table, where most tasks have
+// ended, if it expects that many are queued.
 func lookAt(ctx context.Context, q session, now time.Time) (waiting, error) {
 	found, _, err := first(ctx, q, func(r row) (w waiting, err error) {
 		var next int64
@@ -83,7 +85,7 @@ func lookAt(ctx context.Context, q session, now time.Time) (waiting, error) {
 			w.next = time.UnixMicro(next).UTC()
 		}
 		return w, err
-	}, `SELECT CASE WHEN EXISTS (SELECT 1 FROM tasks WHERE `+readyTasks+` AND blocked_by = '') THEN 1 ELSE 0 END,
+	}, `SELECT COALESCE((SELECT 1 FROM tasks WHERE `+readyTasks+` AND blocked_by = '' ORDER BY forge, repository, `+queueOrder+` LIMIT 1), 0),
 			COALESCE((SELECT MIN(ready_at) FROM tasks WHERE state = 'queued' AND ready_at > 0 AND ready_at > ?), 0)`, now.UnixMicro(), now.UnixMicro())
 	return found, err
 }
