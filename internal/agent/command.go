@@ -339,7 +339,9 @@ func (c Command) cut(ctx context.Context, run Run) (wire.Result, error) {
 		run.Log.WarnContext(ctx, "failed to save the work in progress", "error", err)
 		return result, cause
 	}
-	result.Kept = commit
+	if result.Kept = commit; commit == "" {
+		return result, cause // nothing is changed
+	}
 	if err := run.Journal.Append(saving, task.Saved, phase.Entry{Commit: commit}); err != nil {
 		run.Log.WarnContext(ctx, "failed to continue the journal", "error", err)
 	}

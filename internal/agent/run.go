@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -178,13 +179,23 @@ func (a *Agent) journal(ctx context.Context, h *hold, work *phase.Work) (phase.J
 // withSaved is the assignment with the work in progress that the run's past names. The server may
 // not have got the entry of the first save before the agent ended, and names no work then.
 func withSaved(assignment wire.Assignment, past []task.Event) wire.Assignment {
-	saved := slices.ContainsFunc(past, func(event task.Event) bool { return event.Kind == task.Saved && event.Source == task.FromAgent })
-	if resume := assignment.Resume; saved && resume != nil && resume.WIPRef == "" {
+	if resume := assignment.Resume; resume != nil && resume.WIPRef == "" && hasSaved(past) {
 		with := *resume
 		with.WIPRef = task.WIPRef
 		assignment.Resume = &with
 	}
 	return assignment
+}
+
+// hasSaved reports whether a run has saved work.
+func hasSaved(past []task.Event) bool {
+	for _, event := range slices.Backward(past) {
+		if event.Kind == task.Saved && event.Source == task.FromAgent {
+			var entry phase.Entry
+			return json.Unmarshal(event.Data, &entry) == nil && entry.Commit != ""
+		}
+	}
+	return false
 }
 
 // past asks for the journal of the run that goes on.

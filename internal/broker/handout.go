@@ -199,9 +199,9 @@ func (h *HandOut) Waiting() int {
 	return h.waiting.Len()
 }
 
-// next waits until there is a task for the agent, or the time is over or the context ends; then
+// next waits until there is a task for the agent, or over is closed or the context ends; then
 // found is false. A task that it returns is the agent's.
-func (h *HandOut) next(ctx context.Context, over <-chan time.Time, asker Asker) (given *assignment.Assignment, found bool) {
+func (h *HandOut) next(ctx context.Context, over <-chan struct{}, asker Asker) (given *assignment.Assignment, found bool) {
 	w := &waiter{Asker: asker, given: make(chan *assignment.Assignment, 1)}
 	h.mu.Lock()
 	w.at = h.waiting.PushBack(w)

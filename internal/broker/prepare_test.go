@@ -321,8 +321,15 @@ func TestPrepareGoesOn(t *testing.T) {
 	if made.Branch != first.Branch {
 		t.Errorf("the branch is %s, and was %s", made.Branch, first.Branch)
 	}
+	_, err = o.store.Append(t.Context(), []task.Event{entry(second, 1, task.Saved, `{}`)})
+	o.check(err)
+	made, err = p.Prepare(t.Context(), assignment.Assignment{Task: second, Was: task.ReasonLeaseExpired})
+	o.check(err)
+	if made.Resume.WIPRef != "" {
+		t.Errorf("a save without a commit names the work %q", made.Resume.WIPRef)
+	}
 
-	_, err = o.store.Append(t.Context(), []task.Event{entry(second, 1, task.Summed, `{"text": "`+strings.Repeat("word ", 10_000)+`"}`)})
+	_, err = o.store.Append(t.Context(), []task.Event{entry(second, 2, task.Summed, `{"text": "`+strings.Repeat("word ", 10_000)+`"}`)})
 	o.check(err)
 	_, err = o.store.Move(t.Context(), store.Change{Task: second.ID, Trigger: task.Withdrawn, Reason: task.ReasonUnassigned})
 	o.check(err)

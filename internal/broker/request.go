@@ -39,10 +39,10 @@ const (
 // ends before the agent has the task, the task goes back. A task that cannot be
 // prepared goes back too, and the agent waits on.
 func (h *HandOut) Request(ctx context.Context, asker Asker, wait time.Duration) (made *assignment.Assignment, found bool, err error) {
-	over := time.NewTimer(wait) // a context with a deadline for each agent that waits takes more memory
-	defer over.Stop()
+	over := make(chan struct{}) // a context with a deadline for each agent that waits takes more memory
+	defer time.AfterFunc(wait, func() { close(over) }).Stop()
 	for {
-		given, found := h.next(ctx, over.C, asker)
+		given, found := h.next(ctx, over, asker)
 		if !found {
 			return nil, false, nil
 		}

@@ -211,6 +211,11 @@ func TestWorkOfAnEarlierAssignmentStays(t *testing.T) {
 	s.claim(t)
 	must(t, s.two.Fetch(t.Context(), repository, 0))
 	must(t, s.two.Seed(t.Context(), mirror.Seed{Repository: repository, Task: s.task.ID, Generation: s.task.Generation, Base: "main", Anew: true}))
+	for _, at := range []*site{s.one, s.two} {
+		if refs := s.refs(t, at); strings.Contains(refs, promised+"\t"+task.WIPRef) {
+			t.Errorf("a run of the new assignment would go on with the work of the earlier one:\n%s", refs)
+		}
+	}
 	run(t, work, "reset", "--quiet", "--hard", "origin/main")
 	newer := commit(t, work, "c.txt")
 	run(t, work, "push", "--quiet", "--force", s.address(s.two), "HEAD:"+task.WIPRef)

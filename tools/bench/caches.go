@@ -90,7 +90,7 @@ rules:
          "action_plan": {"actions": [{"id": "a1", "subtask": "t1", "what": "correct Double"}]},
          "proof": {"tests": ["` + p.test + `"]},
          "selected_environment": {"name": "` + p.environment + `", "reason": "its manifest", "detected_files": [], "setup_commands": ` + string(setup) + `,
-           "verification": [{"command": "` + p.version + ` && echo ` + answer + `", "expected_output": "` + answer + `"}]}}
+           "verification": [{"command": "` + p.version + ` >/dev/null && echo ` + answer + `", "expected_output": "` + answer + `"}]}}
   - name: correct
     when: {phase: execution, turn: 1}
     answer: {calls: [{name: run, arguments: {command: "` + p.correct + `"}}]}

@@ -161,10 +161,8 @@ func (c *Comment) add(at time.Time, kind task.EventKind, entry phase.Entry) {
 	case task.Prepared:
 		c.setup = entry.Setup
 	case task.Saved:
-		if entry.Commit == c.saved {
-			return
-		}
-		if c.saved = entry.Commit; c.saved != "" { // else what was saved is lost, of which there is a remark
+		if entry.Commit != c.saved {
+			c.saved = entry.Commit
 			c.remember(at, c.text("progress.saved", short(entry.Commit)))
 		}
 	case task.SignalTaken:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime/debug"
 	"strings"
 
 	"github.com/toryo-dev/toryo/internal/access"
@@ -58,11 +57,6 @@ type WhenReady func(context.Context, Instance) error
 // taken before the database is touched, so that a start that cannot succeed
 // leaves nothing behind.
 func Serve(ctx context.Context, p Program, c config.Config, name string, ready WhenReady) (err error) {
-	if p.Variable("GOGC") == "" {
-		// Most of a server's memory belongs to connections that wait, and stays:
-		// there is little to collect, so that twice as often costs little.
-		debug.SetGCPercent(50)
-	}
 	report, err := StartTelemetry(p, c, name)
 	if err != nil {
 		return err

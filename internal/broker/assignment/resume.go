@@ -23,6 +23,7 @@ type journalEntry struct {
 	Phase  task.Phase `json:"phase"`
 	Status string     `json:"status"`
 	Text   string     `json:"text"`
+	Commit string     `json:"commit"`
 	Signal struct {
 		Position int64 `json:"position"`
 	} `json:"signal"`
@@ -71,7 +72,11 @@ func (p *Preparer) fill(ctx context.Context, t task.Task, resume *Resume) (err e
 	}
 	for kind, take := range map[task.EventKind]func(journalEntry){
 		task.PhaseChanged: func(e journalEntry) { resume.Phase = e.Phase.Now(e.Status == task.PhaseActive) },
-		task.Saved:        func(journalEntry) { resume.WIPRef = task.WIPRef },
+		task.Saved: func(e journalEntry) {
+			if e.Commit != "" {
+				resume.WIPRef = task.WIPRef
+			}
+		},
 	} {
 		event, found, err := store.Optional(p.Events.LastEvent(ctx, t.ID, kind))
 		if err != nil {
