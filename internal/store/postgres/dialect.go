@@ -29,12 +29,9 @@ func dialect(config *pgx.ConnConfig) relational.Dialect {
 		Lateral:              true,
 		// Weaker than FOR UPDATE: rows that merely refer to the locked one may be
 		// added meanwhile, and do not make it look taken.
-		LockRows:   `FOR NO KEY UPDATE`,
-		SkipLocked: `FOR NO KEY UPDATE SKIP LOCKED`,
-		// Who has it reads and writes few rows by index. While the statistics of the tables are
-		// behind, as they are when tasks come by the thousand, PostgreSQL would rather make bitmaps
-		// of all that an index has.
-		LockAll:     `SELECT 1 FROM (SELECT pg_advisory_xact_lock(` + handOutLock + `), set_config('enable_bitmapscan', 'off', true)) AS locked`,
+		LockRows:    `FOR NO KEY UPDATE`,
+		SkipLocked:  `FOR NO KEY UPDATE SKIP LOCKED`,
+		LockAll:     `SELECT 1 FROM (SELECT pg_advisory_xact_lock(` + handOutLock + `)) AS locked`,
 		CountTables: `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = ?`,
 		TableBytes: `SELECT relname, pg_total_relation_size(oid) FROM pg_class
 			WHERE relkind = 'r' AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())`,

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -100,32 +101,77 @@ func TestALookReadsFewTasks(t *testing.T) {
 }
 
 // TestALookAfterManyHaveEnded: while PostgreSQL still expects that most tasks are queued, as it does
-// until it has counted again, a look at an empty queue does not read those that have ended.
+// until it has counted again, a look at the few that are does not read those that have ended.
 func TestALookAfterManyHaveEnded(t *testing.T) {
 	t.Parallel()
-	const ended = 300
+	const all = 300
+	for _, left := range []int{0, 2} {
+		t.Run(fmt.Sprint(left), func(t *testing.T) {
+			t.Parallel()
+			address := testkit.Postgres(t)
+			watch := connected(t, address)
+			s := opened(t, address)
+			queued(t, s, all, func(*store.NewTask) {})
+			for _, statement := range []string{`ANALYZE tasks`, fmt.Sprint(`UPDATE tasks SET state = 'done' WHERE number > `, left)} {
+				if _, err := watch.Exec(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			closed(t, s)
+			if err := watch.Close(t.Context()); err != nil { // what it has read is counted then
+				t.Fatal(err)
+			}
+			watch = connected(t, address)
+			before := rowsRead(t, watch, "tasks", all+all-left, all)
+			s = opened(t, address)
+			if _, err := s.HandOut(t.Context(), time.Now(), 10, func(queue store.Queue) []store.Claim {
+				if len(queue.Ready) != left {
+					t.Errorf("it finds %d tasks, want %d", len(queue.Ready), left)
+				}
+				return nil
+			}, nil); err != nil {
+				t.Fatal(err)
+			}
+			closed(t, s)
+			if read := rowsRead(t, watch, "tasks", all+all-left, before+left) - before; read > 10 {
+				t.Errorf("it reads %d rows where %d tasks have ended", read, all-left)
+			}
+		})
+	}
+}
+
+// TestAWriteToATableThatHasGrown: a write does not read all others to see whether it is there already,
+// also when PostgreSQL has planned that while there were few.
+func TestAWriteToATableThatHasGrown(t *testing.T) {
+	t.Parallel()
+	const few, many = 20, 5000 // PostgreSQL keeps a plan from the sixth time on
 	address := testkit.Postgres(t)
 	watch := connected(t, address)
 	s := opened(t, address)
-	queued(t, s, ended, func(*store.NewTask) {})
-	for _, statement := range []string{`ANALYZE tasks`, `UPDATE tasks SET state = 'done'`} {
-		if _, err := watch.Exec(t.Context(), statement); err != nil {
+	put := func(number int64) {
+		t.Helper()
+		if _, _, err := s.Put(t.Context(), store.Action{
+			Item: task.Key{Forge: task.Board, Repository: "team/app", Kind: task.Issue, Number: number}, IdempotencyKey: fmt.Sprint(number),
+			Coalesce: "progress", Kind: "comment", Payload: []byte("{}"), DueAt: time.Now(),
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	for i := range int64(few) {
+		put(i + 1)
+	}
+	if _, err := watch.Exec(t.Context(), `INSERT INTO actions SELECT (json_populate_record(actions, json_build_object('id', id || '-' || n,
+		'item', item || '-' || n, 'idempotency_key', 'key' || n))).* FROM actions, generate_series(1, $1::int) AS n WHERE idempotency_key = '1'`, many); err != nil {
+		t.Fatal(err)
+	}
+	put(few + 1)
 	closed(t, s)
-	if err := watch.Close(t.Context()); err != nil { // what it has read is counted then
+	if err := watch.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	watch = connected(t, address)
-	before := rowsRead(t, watch, "tasks", 2*ended, ended)
-	s = opened(t, address)
-	if _, err := s.HandOut(t.Context(), time.Now(), 10, func(store.Queue) []store.Claim { return nil }, nil); err != nil {
-		t.Fatal(err)
-	}
-	closed(t, s)
-	if read := rowsRead(t, watch, "tasks", 2*ended, before) - before; read > 2 {
-		t.Errorf("it reads %d rows where %d tasks have ended", read, ended)
+	if read := rowsRead(t, watch, "actions", few+many+1, 0); read >= many {
+		t.Errorf("%d rows were read for %d writes to a table of %d", read, few+1, many)
 	}
 }
 

@@ -133,7 +133,7 @@ func knownActions(ctx context.Context, q session, actions []store.Action) (all [
 	for i, a := range actions {
 		keys[i] = a.IdempotencyKey
 	}
-	found, err := listAny(ctx, q, scanAction, keys, `SELECT `+actionColumns+` FROM actions WHERE idempotency_key {any}`)
+	found, err := listEach(ctx, q, scanAction, keys, actionColumns, `FROM actions WHERE idempotency_key {any} ORDER BY idempotency_key`)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -258,10 +258,10 @@ func untried(ctx context.Context, q session, all []placed, fresh []int) (map[ove
 			items = append(items, item)
 		}
 	}
-	found, err := listAny(ctx, q, func(r row) (p place, err error) {
+	found, err := listEach(ctx, q, func(r row) (p place, err error) {
 		err = r.Scan(&p.id, &p.item, &p.name, &p.sequence, micros{&p.due})
 		return p, err
-	}, items, `SELECT id, item, coalesce_name, sequence, due_at FROM actions
+	}, items, `id, item, coalesce_name, sequence, due_at`, `FROM actions
 		WHERE item {any} AND status = 'pending' AND attempts = 0 AND coalesce_name <> ''
 		ORDER BY sequence `+q.dialect.LockRows)
 	if err != nil {

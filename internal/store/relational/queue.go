@@ -17,15 +17,16 @@ const queueOrder = `CASE WHEN reason = 'agent_restarted' THEN 0 ELSE 1 END, CASE
 const readyTasks = `state = 'queued' AND ready_at <= ? AND ` + nobodyPauses
 
 // firstReady finds so many tasks of each repository that may be handed out. It goes from one repository
-// to the next in the index tasks_queued, which costs two searches there for each, and passes over those that
-// wait for their time without reading more of them than their entries in the index.
+// to the next in the index tasks_queued, whose whole order it names, as does lookAt; that costs two searches
+// there for each. It passes over those that wait for their time without reading more of them than their
+// entries in the index.
 const firstReady = `WITH RECURSIVE places (forge, repository) AS (
-		(SELECT forge, repository FROM tasks WHERE state = 'queued' ORDER BY forge, repository LIMIT 1)
+		(SELECT forge, repository FROM tasks WHERE state = 'queued' ORDER BY forge, repository, ` + queueOrder + ` LIMIT 1)
 		UNION ALL
 		SELECT following.forge, following.repository FROM places CROSS JOIN LATERAL (
 			SELECT forge, repository FROM tasks
 			WHERE state = 'queued' AND (tasks.forge, tasks.repository) > (places.forge, places.repository)
-			ORDER BY forge, repository LIMIT 1) AS following)
+			ORDER BY forge, repository, ` + queueOrder + ` LIMIT 1) AS following)
 	SELECT ` + taskColumns + ` FROM (SELECT placed.* FROM places CROSS JOIN LATERAL (
 		SELECT * FROM tasks WHERE tasks.forge = places.forge AND tasks.repository = places.repository AND ` + readyTasks + `
 		ORDER BY ` + queueOrder + ` LIMIT ?) AS placed) AS placed`

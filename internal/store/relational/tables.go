@@ -171,6 +171,20 @@ func listAny[V ~string, T any](ctx context.Context, q session, scan func(row) (T
 	return found, nil
 }
 
+// askedTexts are what [listEach] asks for.
+var askedTexts = newTable(`asked`, `text TEXT`)
+
+// listEach is listAny for what an index finds for each of the texts: from follows SELECT, and has an
+// order. Where a query can be run for each row of another, it is: PostgreSQL would rather read a whole
+// table if that was small when the statement was planned.
+func listEach[T any](ctx context.Context, q session, scan func(row) (T, error), texts []string, columns, from string) ([]T, error) {
+	if !q.dialect.Lateral {
+		return listAny(ctx, q, scan, texts, `SELECT `+columns+` `+from)
+	}
+	return listRows(ctx, q, scan, askedTexts, texts, func(text string) []any { return []any{text} },
+		`WITH {rows} SELECT `+columns+` FROM asked CROSS JOIN LATERAL (SELECT * `+strings.Replace(from, ` {any}`, ` = asked.text`, 1)+`) AS found`)
+}
+
 // execAny runs a statement for all of the texts.
 func execAny[V ~string](ctx context.Context, q session, texts []V, statement string, args ...any) error {
 	conditions, err := anyOf(q.dialect, texts)

@@ -371,7 +371,7 @@ func TestLoginsOfOlderDatabases(t *testing.T) {
 	raw(t, path, `ALTER TABLE actions DROP COLUMN lane`)
 	raw(t, path, `ALTER TABLE actions DROP COLUMN lasting`)
 	raw(t, path, `ALTER TABLE reviews DROP COLUMN verdict`)
-	for _, index := range []string{"tasks_to_trim", "actions_with_text", "audit_by_time", "tasks_by_state", "tasks_by_change", "tasks_ready", "board_items_by_change", "board_items_by_state"} {
+	for _, index := range []string{"tasks_to_trim", "actions_with_text", "audit_by_time", "tasks_by_state", "tasks_by_change", "tasks_ready", "actions_untried", "board_items_by_change", "board_items_by_state"} {
 		raw(t, path, `DROP INDEX `+index)
 	}
 	raw(t, path, `ALTER TABLE tasks DROP COLUMN trimmed`)
