@@ -283,7 +283,7 @@ func (m *Mirrors) seed(ctx context.Context, p place, seed Seed) (string, error) 
 		}
 		if wip != "" {
 			fmt.Fprintf(&updates, "update %s%s%s %s\n", space, task.KeptRefs, wip, wip)
-			fmt.Fprintf(&updates, "delete %s%s\n", space, task.WIPRef) // no run of this assignment is to begin with it
+			fmt.Fprintf(&updates, "delete %s%s %s\n", space, task.WIPRef, wip) // no run of this assignment is to begin with it
 		}
 	}
 	if err := m.update(ctx, dir, updates.String()); err != nil {

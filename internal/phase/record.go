@@ -118,11 +118,7 @@ func (r *run) saveBefore(ctx context.Context, followed bool) error {
 	if err := r.remark(ctx); err != nil {
 		return err
 	}
-	if commit == "" {
-		r.state.saved = "" // nothing is changed, or what an earlier run has saved is lost
-		return nil
-	}
-	if commit == r.state.saved {
+	if commit == r.state.saved { // without a commit, nothing is changed, or what an earlier run has saved is lost
 		return nil
 	}
 	return r.append(ctx, task.Saved, Entry{Step: r.step(), Commit: commit, Followed: followed})

@@ -161,10 +161,10 @@ func (c *Comment) add(at time.Time, kind task.EventKind, entry phase.Entry) {
 	case task.Prepared:
 		c.setup = entry.Setup
 	case task.Saved:
-		if entry.Commit != c.saved {
-			c.saved = entry.Commit
+		if entry.Commit != c.saved && entry.Commit != "" { // that what was saved is lost is a warning
 			c.remember(at, c.text("progress.saved", short(entry.Commit)))
 		}
+		c.saved = entry.Commit
 	case task.SignalTaken:
 		c.addSignal(at, entry)
 	case task.NoteTaken:
