@@ -161,15 +161,19 @@ func (c *Comment) add(at time.Time, kind task.EventKind, entry phase.Entry) {
 	case task.Prepared:
 		c.setup = entry.Setup
 	case task.Saved:
-		if entry.Commit != c.saved && entry.Commit != "" { // that what was saved is lost is a warning
-			c.remember(at, c.text("progress.saved", short(entry.Commit)))
-		}
-		c.saved = entry.Commit
+		c.addSaved(at, entry.Commit)
 	case task.SignalTaken:
 		c.addSignal(at, entry)
 	case task.NoteTaken:
 		c.addNote(at, entry)
 	}
+}
+
+func (c *Comment) addSaved(at time.Time, commit string) {
+	if commit != c.saved && commit != "" { // that what was saved is lost is a warning
+		c.remember(at, c.text("progress.saved", short(commit)))
+	}
+	c.saved = commit
 }
 
 func (c *Comment) addPhase(at time.Time, entry phase.Entry) {

@@ -235,9 +235,6 @@ func sceneOf(kind task.EventKind, entry phase.Entry) string {
 			return fmt.Sprintf("   comments included at step %d: %d", entry.Step, len(entry.Signal.Comments))
 		}
 	case task.Saved:
-		if entry.Commit == "" { // what was saved is lost
-			return ""
-		}
 		return "   work in progress saved as " + textfmt.ShortCommit(entry.Commit)
 	}
 	return ""
