@@ -209,7 +209,7 @@ func goOnElsewhere(t *testing.T, on *giteaPlace) {
 	change(t, work, "half.txt")
 	gitOf(t, work, "push", "--quiet", "origin", "HEAD:refs/toryo/wip")
 	tip := gitOf(t, work, "rev-parse", "HEAD")
-	saved := wire.Entry{Sequence: 1, Kind: string(task.Saved), At: time.Now(), Data: json.RawMessage(`{}`)}
+	saved := wire.Entry{Sequence: 1, Kind: string(task.Saved), At: time.Now(), Data: json.RawMessage(`{"commit": "` + tip + `"}`)}
 	if _, err := first.client("").Run(given).Report(t.Context(), []wire.Entry{saved}); err != nil {
 		t.Fatal(err)
 	}
