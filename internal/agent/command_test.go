@@ -39,7 +39,9 @@ type folder struct {
 	before  map[string]string
 	saved   int
 	commits int
-	lost    phase.Lost
+	// unchanged says that there is nothing to save.
+	unchanged bool
+	lost      phase.Lost
 }
 
 func (f *folder) Workspace() string { return f.dir }
@@ -58,6 +60,9 @@ func (f *folder) Save(ctx context.Context, _ string) (string, error) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.saved++
+	if f.unchanged {
+		return "", ctx.Err()
+	}
 	return "wip", ctx.Err()
 }
 

@@ -183,6 +183,28 @@ func TestARunOutlastsItsDatabase(t *testing.T) {
 	}
 }
 
+// A run that is cut before it has changed anything says nothing of saved work, on which a later
+// run would go on.
+func TestACutRunThatHasChangedNothing(t *testing.T) {
+	t.Parallel()
+	server := newHouse(t, assignment())
+	s := newShop(t, server.URL, busy...)
+	s.folder.unchanged = true
+	closing := s.open(t)
+	s.awaitStart(t)
+	server.set(func() { server.signals = wire.Signals{Stop: &wire.Halt{Reason: "unassigned"}} })
+	server.await(t, "a result", func() bool { return len(server.results) == 1 })
+	if err := closing(); err != nil {
+		t.Errorf("at its end: %v", err)
+	}
+	if result := server.results[0]; result.Outcome != "stopped" || result.Kept != "" {
+		t.Errorf("the result is %+v", result)
+	}
+	if text := server.text(task.Saved); s.folder.saved != 1 || text != "" {
+		t.Errorf("saved %d times, the journal has %s", s.folder.saved, text)
+	}
+}
+
 // When the agent is asked to end it hands its task back with what was done.
 func TestTaskIsHandedBack(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,8 @@ type Journal interface {
 //	usage    Phase, Step, Usage
 //	plan     Plan
 //	receipt  Setup
-//	saved    Step, Commit; Status is branch for the commit of the finished work
+//	saved    Step, Commit; Status is branch for the commit of the finished work.
+//	         Without a commit nothing is saved: what was is lost
 //	signal   Step, Signal; Phase, Conversation and Message too when the model was
 //	         told, which is then part of the conversation as any other message is:
 //	         one entry, so that no crash can come between the two

@@ -118,6 +118,19 @@ func TestTheComment(t *testing.T) {
 	}
 }
 
+// Work that is saved again after it was lost is told of again, and its loss is not a save.
+func TestLostWorkIsNoSave(t *testing.T) {
+	t.Parallel()
+	entries := story()
+	for _, commit := range []string{"", "0123456789abcdef0123", "0123456789abcdef0123"} {
+		entries = append(entries, entry{task.Saved, phase.Entry{Commit: commit}})
+	}
+	text := made(t, progress.Options{Work: work(), Language: task.English}, entries).Text()
+	if count := strings.Count(text, "Work in progress saved as "); count != 2 {
+		t.Errorf("%d saves are told of:\n%s", count, text)
+	}
+}
+
 func TestTheCommentInJapanese(t *testing.T) {
 	t.Parallel()
 	w := work()

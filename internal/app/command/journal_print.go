@@ -98,7 +98,7 @@ func describe(entry journal.Entry) string {
 	case entry.Setup != nil:
 		return "environment " + entry.Setup.Handover.Environment + ": " + entry.Setup.Handover.Status
 	case entry.Kind == task.Saved:
-		return strings.TrimSpace("commit " + cmp.Or(entry.Commit, "lost") + " " + entry.Status)
+		return strings.TrimSpace("commit " + cmp.Or(entry.Commit, "none") + " " + entry.Status)
 	case entry.Signal != nil:
 		return describeSignal(*entry.Signal)
 	case entry.Message != nil:
