@@ -35,7 +35,12 @@ func (t *Transport) read(request *http.Request) (*http.Response, error) {
 			return kept.response(request, answer), nil
 		}
 		pause, again := pauseAfter(t.options.Clock.Now(), answer, err, pauses)
+		if again && ctx.Err() != nil {
+			discard(answer)
+			return nil, ctx.Err()
+		}
 		if again && try < t.options.Tries && t.hasTime(ctx, pause) {
+			discard(answer)
 			if err := t.wait(ctx, pause); err != nil {
 				return nil, err
 			}
@@ -46,6 +51,14 @@ func (t *Transport) read(request *http.Request) (*http.Response, error) {
 			t.keep(ctx, key, answer, whole)
 		}
 		return answer, err
+	}
+}
+
+// discard ends an answer that nobody will read, which frees its connection. There
+// is none after a request that failed.
+func discard(answer *http.Response) {
+	if answer != nil {
+		_ = answer.Body.Close()
 	}
 }
 
@@ -99,7 +112,7 @@ func pauseAfter(now time.Time, answer *http.Response, err error, pauses backoff.
 // hasTime reports whether the pause is one that the request can bear. Contexts go
 // by the real time, whatever our clock says.
 func (t *Transport) hasTime(ctx context.Context, pause time.Duration) bool {
-	if ctx.Err() != nil || pause > t.options.LongestWait {
+	if pause > t.options.LongestWait {
 		return false
 	}
 	deadline, ends := ctx.Deadline()

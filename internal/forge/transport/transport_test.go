@@ -488,6 +488,34 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	}
 }
 
+// A context may end in the moment in which a refusal comes in. Whoever ended it
+// is to hear of that, not of a forge that is not there.
+func TestContextEndsAsTheAnswerComes(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	w := newTestTransport(t, func(o *transport.Options) {
+		o.Next = roundTripper(func(request *http.Request) (*http.Response, error) {
+			answer, err := http.DefaultTransport.RoundTrip(request)
+			cancel()
+			return answer, err
+		})
+	}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	request, _ := http.NewRequestWithContext(ctx, http.MethodGet, w.url, http.NoBody)
+	answer, err := w.client.Do(request)
+	if err == nil {
+		_ = answer.Body.Close()
+		t.Fatalf("answered %d after its context ended", answer.StatusCode)
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// roundTripper is a function that does a request.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
 func TestNoCredentialShows(t *testing.T) {
 	t.Parallel()
 	w := newTestTransport(t, nil, func(w http.ResponseWriter, _ *http.Request) {
