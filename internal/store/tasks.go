@@ -181,8 +181,9 @@ type Leases interface {
 	// returns what Claim does. No other hand-out comes between the two, in any
 	// process: so limits on what runs together hold. Choose may be asked several
 	// times and must do nothing but decide. NextReady may be from a moment before.
-	// If nothing is ready but blocked tasks, choose is asked once, about a queue
-	// with NextReady and nothing else, not even what runs; nothing is claimed then.
+	// If nothing is ready but blocked tasks, or nothing is left after another server
+	// has handed out, choose is asked about a queue with NextReady and nothing else,
+	// not even what runs; nothing is claimed then.
 	HandOut(ctx context.Context, now time.Time, perRepository int, choose func(Queue) []Claim, effects Effects) ([]task.Task, error)
 	// Claim makes each of the tasks running, held by its agent, and returns
 	// those for which that succeeded, in the order given. A task that is no

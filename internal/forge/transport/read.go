@@ -54,8 +54,8 @@ func (t *Transport) read(request *http.Request) (*http.Response, error) {
 	}
 }
 
-// discard ends an answer that nobody will read, which frees its connection. There
-// is none after a request that failed.
+// discard closes an answer that nobody will read: one that is too large to be held
+// still has its connection. There is none after a request that failed.
 func discard(answer *http.Response) {
 	if answer != nil {
 		_ = answer.Body.Close()

@@ -511,6 +511,39 @@ func TestContextEndsAsTheAnswerComes(t *testing.T) {
 	}
 }
 
+// A refusal that is too large to be held still has its connection when it is asked again.
+func TestLargeRefusalsAreClosed(t *testing.T) {
+	t.Parallel()
+	refusal := &closes{Reader: strings.NewReader(strings.Repeat("x", 9<<20))}
+	asked := 0
+	w := newTestTransport(t, func(o *transport.Options) {
+		o.Next = roundTripper(func(request *http.Request) (*http.Response, error) {
+			if asked++; asked == 1 {
+				return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{}, Body: refusal, Request: request}, nil
+			}
+			if refusal.count != 1 {
+				t.Errorf("the refusal is closed %d times before it is asked again", refusal.count)
+			}
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: request}, nil
+		})
+	}, func(http.ResponseWriter, *http.Request) {})
+	w.get(t, "/", http.StatusOK, "")
+	if asked != 2 {
+		t.Errorf("it was asked %d times", asked)
+	}
+}
+
+// closes counts how often it is closed.
+type closes struct {
+	io.Reader
+	count int
+}
+
+func (c *closes) Close() error {
+	c.count++
+	return nil
+}
+
 // roundTripper is a function that does a request.
 type roundTripper func(*http.Request) (*http.Response, error)
 

@@ -140,6 +140,58 @@ func TestALookAfterManyHaveEnded(t *testing.T) {
 	}
 }
 
+// TestAnotherServerWasFirst: a server that had to wait for another one, and finds nothing left, does not
+// read what runs.
+func TestAnotherServerWasFirst(t *testing.T) {
+	t.Parallel()
+	address := testkit.Postgres(t)
+	s := opened(t, address)
+	defer closed(t, s)
+	queued(t, s, 1, func(*store.NewTask) {})
+	watch := connected(t, address)
+	other, err := connected(t, address).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Exec(t.Context(), `SELECT pg_advisory_xact_lock(`+handOutLock+`)`); err != nil {
+		t.Fatal(err)
+	}
+	var seen store.Queue
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.HandOut(t.Context(), time.Now(), 10, func(queue store.Queue) []store.Claim {
+			seen = queue
+			return nil
+		}, nil)
+		done <- err
+	}()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for waits := 0; waits == 0; {
+		select {
+		case err := <-done:
+			t.Fatalf("it does not wait: %+v, %v", seen, err)
+		case <-again.C:
+		}
+		if err := watch.QueryRow(t.Context(), `SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := other.Exec(t.Context(), `UPDATE tasks SET state = 'running'`); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if len(seen.Ready)+len(seen.Running) > 0 {
+		t.Errorf("it finds %+v", seen)
+	}
+}
+
 // TestAWriteToATableThatHasGrown: a write does not read all others to see whether it is there already,
 // also when PostgreSQL has planned that while there were few.
 func TestAWriteToATableThatHasGrown(t *testing.T) {

@@ -42,7 +42,10 @@ func (s *Store) Queue(ctx context.Context, now time.Time, perRepository int) (qu
 		return store.Queue{}, err
 	}
 	err = s.snapshot(ctx, func(q session) error {
-		if queue, err = readQueue(ctx, q, now, perRepository); err != nil {
+		if queue.Ready, err = readReady(ctx, q, now, perRepository); err != nil {
+			return err
+		}
+		if queue.Running, err = readRunning(ctx, q); err != nil {
 			return err
 		}
 		found, err := lookAt(ctx, q, now)
@@ -52,7 +55,7 @@ func (s *Store) Queue(ctx context.Context, now time.Time, perRepository int) (qu
 	return orNothing(queue, err)
 }
 
-func readQueue(ctx context.Context, q session, now time.Time, perRepository int) (queue store.Queue, err error) {
+func readReady(ctx context.Context, q session, now time.Time, perRepository int) ([]task.Task, error) {
 	ready, args := `SELECT `+taskColumns+` FROM tasks WHERE `+readyTasks, []any{now.UnixMicro()}
 	if perRepository > 0 {
 		ready, args = firstReadyByWindow, append(args, perRepository)
@@ -60,13 +63,11 @@ func readQueue(ctx context.Context, q session, now time.Time, perRepository int)
 			ready = firstReady
 		}
 	}
-	if queue.Ready, err = list(ctx, q, scanTask, ready+` ORDER BY `+queueOrder, args...); err != nil {
-		return queue, err
-	}
-	if queue.Running, err = list(ctx, q, scanTask, `SELECT `+taskColumns+` FROM tasks WHERE state = 'running' ORDER BY id`); err != nil {
-		return queue, err
-	}
-	return queue, err
+	return list(ctx, q, scanTask, ready+` ORDER BY `+queueOrder, args...)
+}
+
+func readRunning(ctx context.Context, q session) ([]task.Task, error) {
+	return list(ctx, q, scanTask, `SELECT `+taskColumns+` FROM tasks WHERE state = 'running' ORDER BY id`)
 }
 
 // waiting is what there is to look at in the queue.
@@ -115,11 +116,19 @@ func (s *Store) HandOut(ctx context.Context, now time.Time, perRepository int, c
 				return err
 			}
 		}
-		queue, err := readQueue(ctx, q, now, perRepository)
-		if err != nil {
+		queue := store.Queue{NextReady: found.next}
+		var err error
+		if queue.Ready, err = readReady(ctx, q, now, perRepository); err != nil {
 			return err
 		}
-		queue.NextReady = found.next
+		if len(queue.Ready) == 0 { // another server has handed it out, for example
+			held = nil
+			_ = choose(queue)
+			return nil
+		}
+		if queue.Running, err = readRunning(ctx, q); err != nil {
+			return err
+		}
 		claims := choose(queue)
 		if err := checkClaims(claims); err != nil || len(claims) == 0 {
 			held = nil
