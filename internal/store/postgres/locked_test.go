@@ -1,8 +1,8 @@
 package postgres
 
 import (
-	"context"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -33,16 +33,8 @@ func TestALockedTask(t *testing.T) {
 		return err
 	}
 	locked, other := assigned(1), assigned(2)
-	connect := func() *pgx.Conn {
-		connection, err := pgx.Connect(t.Context(), address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = connection.Close(context.Background()) })
-		return connection
-	}
-	watch := connect()
-	lock, err := connect().Begin(t.Context())
+	watch := connected(t, address)
+	lock, err := connected(t, address).Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,11 +43,7 @@ func TestALockedTask(t *testing.T) {
 	}
 	moved := make(chan error, 1)
 	go func() { moved <- move(locked) }()
-	for waits := 0; waits == 0; {
-		if err := watch.QueryRow(t.Context(), `SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waits); err != nil {
-			t.Fatal(err)
-		}
-	}
+	untilLocked(t, watch, moved)
 	if err := move(other); err != nil {
 		t.Errorf("another task: %v", err)
 	}
@@ -69,5 +57,23 @@ func TestALockedTask(t *testing.T) {
 	}
 	if err := <-moved; err != nil {
 		t.Errorf("the task that was locked: %v", err)
+	}
+}
+
+// untilLocked returns when a session of the database waits for a lock. What is to wait must not be done before.
+func untilLocked(t *testing.T, watch *pgx.Conn, done <-chan error) {
+	t.Helper()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for waits := 0; waits == 0; {
+		select {
+		case err := <-done:
+			t.Fatalf("it does not wait: %v", err)
+		case <-again.C:
+		}
+		if err := watch.QueryRow(t.Context(), `SELECT COUNT(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -141,13 +141,18 @@ func TestALookAfterManyHaveEnded(t *testing.T) {
 }
 
 // TestAnotherServerWasFirst: a server that had to wait for another one, and finds nothing left, does not
-// read what runs.
+// read what runs, and knows when it has to look again.
 func TestAnotherServerWasFirst(t *testing.T) {
 	t.Parallel()
 	address := testkit.Postgres(t)
 	s := opened(t, address)
 	defer closed(t, s)
-	queued(t, s, 1, func(*store.NewTask) {})
+	later := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
+	queued(t, s, 2, func(w *store.NewTask) {
+		if w.Key.Number == 2 {
+			w.ReadyAt = later
+		}
+	})
 	watch := connected(t, address)
 	other, err := connected(t, address).Begin(t.Context())
 	if err != nil {
@@ -165,20 +170,8 @@ func TestAnotherServerWasFirst(t *testing.T) {
 		}, nil)
 		done <- err
 	}()
-	again := time.NewTicker(time.Millisecond)
-	defer again.Stop()
-	for waits := 0; waits == 0; {
-		select {
-		case err := <-done:
-			t.Fatalf("it does not wait: %+v, %v", seen, err)
-		case <-again.C:
-		}
-		if err := watch.QueryRow(t.Context(), `SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
-			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&waits); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := other.Exec(t.Context(), `UPDATE tasks SET state = 'running'`); err != nil {
+	untilLocked(t, watch, done)
+	if _, err := other.Exec(t.Context(), `UPDATE tasks SET state = 'running' WHERE number = 1`); err != nil {
 		t.Fatal(err)
 	}
 	if err := other.Commit(t.Context()); err != nil {
@@ -187,8 +180,8 @@ func TestAnotherServerWasFirst(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if len(seen.Ready)+len(seen.Running) > 0 {
-		t.Errorf("it finds %+v", seen)
+	if len(seen.Ready)+len(seen.Running) > 0 || !seen.NextReady.Equal(later) {
+		t.Errorf("the queue is %+v, want nothing but the next task at %s", seen, later)
 	}
 }
 
