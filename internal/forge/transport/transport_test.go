@@ -515,36 +515,42 @@ func TestContextEndsAsTheAnswerComes(t *testing.T) {
 // or when nobody is there any more who asks.
 func TestLargeRefusalsAreClosed(t *testing.T) {
 	t.Parallel()
-	for _, x := range []struct {
+	for name, x := range map[string]struct {
 		asked int
 		fails error
-	}{{2, nil}, {1, context.Canceled}} {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		refusal := &closes{Reader: strings.NewReader(strings.Repeat("x", 10<<20))}
-		asked := 0
-		w := newTestTransport(t, func(o *transport.Options) {
-			o.Next = roundTripper(func(request *http.Request) (*http.Response, error) {
-				if asked++; asked == 1 {
-					if x.fails != nil {
-						cancel()
+	}{
+		"asked again":      {asked: 2},
+		"the context ends": {asked: 1, fails: context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			refusal := &closes{Reader: strings.NewReader(strings.Repeat("x", 10<<20))}
+			asked := 0
+			w := newTestTransport(t, func(o *transport.Options) {
+				o.Next = roundTripper(func(request *http.Request) (*http.Response, error) {
+					if asked++; asked == 1 {
+						if x.fails != nil {
+							cancel()
+						}
+						return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{}, Body: refusal, Request: request}, nil
 					}
-					return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{}, Body: refusal, Request: request}, nil
-				}
-				if refusal.count != 1 {
-					t.Errorf("the refusal is closed %d times before it is asked again", refusal.count)
-				}
-				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: request}, nil
-			})
-		}, func(http.ResponseWriter, *http.Request) {})
-		request, _ := http.NewRequestWithContext(ctx, http.MethodGet, w.url, http.NoBody)
-		answer, err := w.client.Do(request)
-		if err == nil {
-			_ = answer.Body.Close()
-		}
-		if !errors.Is(err, x.fails) || asked != x.asked || refusal.count != 1 {
-			t.Errorf("asked %d times, want %d; it fails with %v, want %v; the refusal is closed %d times", asked, x.asked, err, x.fails, refusal.count)
-		}
+					if refusal.count != 1 {
+						t.Errorf("the refusal is closed %d times before it is asked again", refusal.count)
+					}
+					return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: request}, nil
+				})
+			}, func(http.ResponseWriter, *http.Request) {})
+			request, _ := http.NewRequestWithContext(ctx, http.MethodGet, w.url, http.NoBody)
+			answer, err := w.client.Do(request)
+			if err == nil {
+				_ = answer.Body.Close()
+			}
+			if !errors.Is(err, x.fails) || asked != x.asked || refusal.count != 1 {
+				t.Errorf("asked %d times, want %d; it fails with %v, want %v; the refusal is closed %d times", asked, x.asked, err, x.fails, refusal.count)
+			}
+		})
 	}
 }
 
