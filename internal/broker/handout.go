@@ -300,6 +300,8 @@ func (h *HandOut) dispatch(ctx context.Context) (next time.Time, err error) {
 		}
 		if round.empty {
 			h.emptyAt.Store(int64(time.Since(h.made)))
+		} else {
+			h.emptyAt.Store(0) // there may be more than those who wait were given
 		}
 		h.give(ctx, round, held)
 		if len(round.claims) == 0 || !round.more {

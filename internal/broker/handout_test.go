@@ -309,6 +309,27 @@ func TestUnblockedTaskIsGiven(t *testing.T) {
 	})
 }
 
+// A queue that was seen empty is not taken for empty any more when the time of its tasks has come, and
+// fewer agents than tasks were waiting.
+func TestMoreThanOneComesReady(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func() store.Store) {
+		t.Helper()
+		s := open()
+		h, looks := handsOut(t, s)
+		ready := time.Now().Add(500 * time.Millisecond)
+		for range 2 {
+			assignTask(t, s, func(w *store.NewTask) { w.ReadyAt = ready })
+		}
+		first := ask(t, h, "first")
+		until(t, "the queue was looked at", func() bool { return looks.count.Load() > 0 })
+		given := first.get(t).Task.ID
+		if other := ask(t, h, "second").get(t).Task.ID; other == given {
+			t.Errorf("%s is given twice", given)
+		}
+	})
+}
+
 // Several servers on one database: a task that came in at one reaches an agent that
 // waits at another, and no limit is passed between them.
 func TestTwoServers(t *testing.T) {

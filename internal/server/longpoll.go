@@ -258,7 +258,14 @@ func (p *longPolls) answer(ctx context.Context, one *longPoll) (back *returned) 
 	back = p.returned
 	p.mutex.Unlock()
 	response.Close = back == nil
-	if errors.Is(context.Cause(ctx), errCallerGone) || p.write(one.conn, response) != nil || back == nil {
+	err := context.Cause(ctx)
+	if !errors.Is(err, errCallerGone) {
+		err = p.write(one.conn, response)
+	}
+	if err != nil && one.err == nil && one.output.Body != nil {
+		p.log.WarnContext(ctx, "an answer did not reach its caller", "path", one.path, "error", err)
+	}
+	if err != nil || back == nil {
 		one.close()
 		return nil
 	}

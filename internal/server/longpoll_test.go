@@ -327,14 +327,74 @@ func TestServeStopsLongPolls(t *testing.T) {
 	}
 }
 
-// Agents behind what speaks HTTP/1.0, which cannot keep the connection, get their answers too.
-func TestLongPollOfOldHTTP(t *testing.T) {
+// When those who wait are not answered in time, their waits are ended and their connections closed.
+func TestLongPollsAreGivenUp(t *testing.T) {
 	t.Parallel()
 	room := newWaitingRoom(t)
 	agent := room.connect(t)
-	agent.send(t, strings.Replace(askForTask, "HTTP/1.1", "HTTP/1.0", 1))
+	agent.send(t, askForTask)
+	room.awaitTaken(t, 1)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := room.server.polls.finish(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("it says %v", err)
+	}
+	if why := <-room.hands.gone; !errors.Is(why, errStopping) {
+		t.Errorf("the wait ended for %v", why)
+	}
+	if _, err := agent.answer.ReadByte(); err == nil {
+		t.Error("something was answered")
+	}
+	room.awaitTaken(t, 0)
+}
+
+// A connection that its caller does not keep, such as that of what speaks HTTP/1.0, is not taken over: it is
+// closed behind the answer.
+func TestLongPollOnAConnectionThatIsNotKept(t *testing.T) {
+	t.Parallel()
+	for name, request := range map[string]string{
+		"HTTP/1.0":          strings.Replace(askForTask, "HTTP/1.1", "HTTP/1.0", 1),
+		"Connection: close": askForTask + "\r\nConnection: close",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			room := newWaitingRoom(t)
+			agent := room.connect(t)
+			agent.send(t, request)
+			<-time.After(3 * takeOverAfter)
+			if taken := room.taken(); taken != 0 {
+				t.Errorf("%d connections are taken over", taken)
+			}
+			room.hands.give()
+			if answer, text := agent.receive(t); answer.StatusCode != http.StatusOK || !strings.Contains(text, "Fix the gate") {
+				t.Errorf("%s %s", answer.Status, text)
+			}
+			if _, err := agent.answer.ReadByte(); !errors.Is(err, io.EOF) {
+				t.Errorf("the connection is open: %v", err)
+			}
+		})
+	}
+}
+
+// Empty lines between two requests are passed over, whenever they come.
+func TestEmptyLinesBetweenRequests(t *testing.T) {
+	t.Parallel()
+	room := newWaitingRoom(t)
+	agent := room.connect(t)
+	agent.send(t, askForTask)
+	room.awaitTaken(t, 1)
+	lines := func() {
+		t.Helper()
+		if _, err := io.WriteString(agent, "\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines()
 	room.hands.give()
-	if answer, text := agent.receive(t); answer.StatusCode != http.StatusOK || !strings.Contains(text, "Fix the gate") {
+	agent.receive(t)
+	lines()
+	agent.send(t, askForMe)
+	if answer, text := agent.receive(t); answer.StatusCode != http.StatusOK || !strings.Contains(text, "smith") {
 		t.Errorf("%s %s", answer.Status, text)
 	}
 }

@@ -29,12 +29,14 @@ func newReturned(address net.Addr) *returned {
 
 // give gives a connection back, on which something may have come already. Otherwise it waits until
 // something comes, as long as a connection may be idle: net/http counts the time for the headers of
-// a request from when it gets a connection. The token with the hash known was good on it.
+// a request from when it gets a connection. It passes over empty lines behind the body of a request
+// (RFC 9112, 2.2) only on a connection that it had before, so they are taken away here. The token with the
+// hash known was good on the connection.
 func (r *returned) give(conn net.Conn, early, known []byte) {
 	if before, is := conn.(*returnedConn); is { // each time one around the other would be without end
 		conn, early = before.Conn, append(early, before.early...)
 	}
-	if len(early) == 0 {
+	if early = bytes.TrimLeft(early, emptyLines); len(early) == 0 {
 		early = r.await(conn)
 	}
 	if len(early) > 0 {
@@ -47,6 +49,9 @@ func (r *returned) give(conn net.Conn, early, known []byte) {
 	_ = conn.Close() // there is nobody to tell
 }
 
+// emptyLines are what empty lines consist of.
+const emptyLines = "\r\n"
+
 // await returns the first byte of the next request; none if there will be no such request.
 func (r *returned) await(conn net.Conn) []byte {
 	if !r.keep(conn) {
@@ -57,8 +62,14 @@ func (r *returned) await(conn net.Conn) []byte {
 		return nil
 	}
 	first := make([]byte, 1)
-	n, _ := conn.Read(first) // whatever is wrong, there is no request
-	return first[:n]
+	for {
+		if n, _ := conn.Read(first); n == 0 { // whatever is wrong, there is no request
+			return nil
+		}
+		if !bytes.Contains([]byte(emptyLines), first) {
+			return first
+		}
+	}
 }
 
 // keep notes that a connection is idle, unless the listener is closed.

@@ -175,7 +175,7 @@ type Leases interface {
 	// Queue returns what is queued and what is running, as of one moment. While
 	// everything is paused, nothing is ready. Of each
 	// repository no more ready tasks are returned than perRepository, the first
-	// ones; 0 means all.
+	// ones that nothing blocks; 0 means all, with those that are blocked.
 	Queue(ctx context.Context, now time.Time, perRepository int) (Queue, error)
 	// HandOut reads the queue as Queue does, claims what choose makes of it, and
 	// returns what Claim does. No other hand-out comes between the two, in any

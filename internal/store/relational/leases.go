@@ -67,21 +67,22 @@ func claim(ctx context.Context, q session, claims []store.Claim, effects store.E
 	return held, record(ctx, q, moves)
 }
 
-// lockQueued locks those of the tasks that are queued and that nobody else has
-// locked.
+// lockQueued locks the tasks that nobody else has locked, and returns those that are queued. The query
+// does not ask for their state: PostgreSQL would look for them among all that are queued.
 func lockQueued(ctx context.Context, q session, claims []store.Claim) (map[task.ID]taskRow, error) {
 	free := make(map[task.ID]taskRow, len(claims))
 	ids := make([]task.ID, len(claims))
 	for i, c := range claims {
 		ids[i] = c.Task
 	}
-	rows, err := listAny(ctx, q, scanTaskRow, ids, `SELECT `+taskColumns+` FROM tasks
-		WHERE id {any} AND state = 'queued' AND `+nobodyPauses+` `+q.dialect.SkipLocked)
+	rows, err := listAny(ctx, q, scanTaskRow, ids, `SELECT `+taskColumns+` FROM tasks WHERE id {any} AND `+nobodyPauses+` `+q.dialect.SkipLocked)
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range rows {
-		free[t.ID] = t
+		if t.State == task.Queued {
+			free[t.ID] = t
+		}
 	}
 	return free, nil
 }

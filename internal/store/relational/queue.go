@@ -16,11 +16,15 @@ const queueOrder = `CASE WHEN reason = 'agent_restarted' THEN 0 ELSE 1 END, CASE
 // readyTasks is a condition: the task may be handed out at a moment.
 const readyTasks = `state = 'queued' AND ready_at <= ? AND ` + nobodyPauses
 
-// firstReady finds so many tasks of each repository that may be handed out. It goes from one repository
+// freeTasks is a condition: the task may be handed out at a moment, and no open item blocks it.
+const freeTasks = readyTasks + ` AND blocked_by = ''`
+
+// firstFree finds so many tasks of each repository that may be handed out. Those that are blocked are left
+// out, however many come first: they would hide the ones that they wait for. It goes from one repository
 // to the next in the index tasks_queued, whose whole order it names, as does lookAt; that costs two searches
 // there for each. It passes over those that wait for their time without reading more of them than their
 // entries in the index.
-const firstReady = `WITH RECURSIVE places (forge, repository) AS (
+const firstFree = `WITH RECURSIVE places (forge, repository) AS (
 		(SELECT forge, repository FROM tasks WHERE state = 'queued' ORDER BY forge, repository, ` + queueOrder + ` LIMIT 1)
 		UNION ALL
 		SELECT following.forge, following.repository FROM places CROSS JOIN LATERAL (
@@ -28,13 +32,13 @@ const firstReady = `WITH RECURSIVE places (forge, repository) AS (
 			WHERE state = 'queued' AND (tasks.forge, tasks.repository) > (places.forge, places.repository)
 			ORDER BY forge, repository, ` + queueOrder + ` LIMIT 1) AS following)
 	SELECT ` + taskColumns + ` FROM (SELECT placed.* FROM places CROSS JOIN LATERAL (
-		SELECT * FROM tasks WHERE tasks.forge = places.forge AND tasks.repository = places.repository AND ` + readyTasks + `
+		SELECT * FROM tasks WHERE tasks.forge = places.forge AND tasks.repository = places.repository AND ` + freeTasks + `
 		ORDER BY ` + queueOrder + ` LIMIT ?) AS placed) AS placed`
 
-// firstReadyByWindow is firstReady for engines that know no LATERAL. It reads all tasks that are queued.
-const firstReadyByWindow = `SELECT ` + taskColumns + ` FROM (
+// firstFreeByWindow is firstFree for engines that know no LATERAL. It reads all tasks that are queued.
+const firstFreeByWindow = `SELECT ` + taskColumns + ` FROM (
 		SELECT tasks.*, ROW_NUMBER() OVER (PARTITION BY forge, repository ORDER BY ` + queueOrder + `) AS place
-		FROM tasks WHERE ` + readyTasks + `) AS placed WHERE place <= ?`
+		FROM tasks WHERE ` + freeTasks + `) AS placed WHERE place <= ?`
 
 // Queue implements store.Leases.
 func (s *Store) Queue(ctx context.Context, now time.Time, perRepository int) (queue store.Queue, err error) {
@@ -58,9 +62,9 @@ func (s *Store) Queue(ctx context.Context, now time.Time, perRepository int) (qu
 func readReady(ctx context.Context, q session, now time.Time, perRepository int) ([]task.Task, error) {
 	ready, args := `SELECT `+taskColumns+` FROM tasks WHERE `+readyTasks, []any{now.UnixMicro()}
 	if perRepository > 0 {
-		ready, args = firstReadyByWindow, append(args, perRepository)
+		ready, args = firstFreeByWindow, append(args, perRepository)
 		if q.dialect.Lateral {
-			ready = firstReady
+			ready = firstFree
 		}
 	}
 	return list(ctx, q, scanTask, ready+` ORDER BY `+queueOrder, args...)
@@ -87,7 +91,7 @@ func lookAt(ctx context.Context, q session, now time.Time) (waiting, error) {
 			w.next = time.UnixMicro(next).UTC()
 		}
 		return w, err
-	}, `SELECT COALESCE((SELECT 1 FROM tasks WHERE `+readyTasks+` AND blocked_by = '' ORDER BY forge, repository, `+queueOrder+` LIMIT 1), 0),
+	}, `SELECT COALESCE((SELECT 1 FROM tasks WHERE `+freeTasks+` ORDER BY forge, repository, `+queueOrder+` LIMIT 1), 0),
 			COALESCE((SELECT MIN(ready_at) FROM tasks WHERE state = 'queued' AND ready_at > 0 AND ready_at > ?), 0)`, now.UnixMicro(), now.UnixMicro())
 	return found, err
 }

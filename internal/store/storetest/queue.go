@@ -12,6 +12,7 @@ import (
 var queueChecks = []check{
 	{"the queue is by lane, priority and age, without what is not ready", queueOrder},
 	{"of each repository only the first ones are in the queue", queueWindow},
+	{"tasks that are blocked do not hide others of their repository", queueWindowBlocked},
 	{"nothing is ready while everything is paused", queuePaused},
 	{"a hand-out claims what was chosen", handOut},
 	{"hand-outs do not come between one another", handOutTogether},
@@ -78,6 +79,25 @@ func queueWindow(t *testing.T, s store.Store) {
 	elsewhere := queue(t, s, in("team/large"), func(w *store.NewTask) { w.Key.Forge = task.GitLab }).ID
 	queue(t, s, in("team/large"), func(w *store.NewTask) { w.Priority, w.ReadyAt = 9, noon.Add(time.Minute) })
 	equal(t, ids(got[store.Queue](t)(s.Queue(t.Context(), noon, 2)).Ready), []task.ID{urgent, first, small, elsewhere})
+}
+
+// queueWindowBlocked: tasks that are blocked do not hide the one that they wait for, however many come before it.
+func queueWindowBlocked(t *testing.T, s store.Store) {
+	last := newKey()
+	var blocked []task.ID
+	for range 3 {
+		blocked = append(blocked, queue(t, s, func(w *store.NewTask) {
+			w.Key.Repository, w.Priority, w.BlockedBy = last.Repository, 5, task.KeysOf(last)
+		}).ID)
+	}
+	free := queue(t, s, func(w *store.NewTask) { w.Key = last }).ID
+	equal(t, ids(got[store.Queue](t)(s.Queue(t.Context(), noon, 2)).Ready), []task.ID{free})
+	equal(t, ids(got[store.Queue](t)(s.Queue(t.Context(), noon, 0)).Ready), append(blocked, free))
+	held := got[[]task.Task](t)(s.HandOut(t.Context(), noon, 2, func(q store.Queue) []store.Claim {
+		equal(t, ids(q.Ready), []task.ID{free})
+		return []store.Claim{claimOf(q.Ready[0])}
+	}, nil))
+	equal(t, ids(held), []task.ID{free})
 }
 
 func queuePaused(t *testing.T, s store.Store) {
