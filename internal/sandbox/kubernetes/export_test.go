@@ -68,3 +68,14 @@ func (e *Engine) countWarm(kind warmKind) int {
 	}
 	return 0
 }
+
+// Replace notes a snapshot that a pod has written to its folder.
+func (e *Engine) Replace(ctx context.Context, key, folder string) error {
+	return e.replace(ctx, key, record{Folder: folder, Image: "x"})
+}
+
+// Folder is the one that has a snapshot, or empty if there is no such snapshot.
+func (e *Engine) Folder(ctx context.Context, key string) (string, error) {
+	records, err := e.index(ctx)
+	return records[key].Folder, err
+}

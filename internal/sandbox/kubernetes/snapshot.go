@@ -129,10 +129,32 @@ func (b *box) Snapshot(ctx context.Context, key string, before workdir.Listing) 
 	}
 	now := e.config.Now().UTC()
 	made := record{Folder: b.info.ID, Digest: kept.Digest, Bytes: kept.Bytes, Image: b.spec.Image, Made: now, Used: now}
-	if err := e.note(ctx, key, &made); err != nil {
-		return sandbox.Snapshot{}, failed(err, "the snapshot cannot be noted")
+	if err := e.replace(ctx, key, made); err != nil {
+		return sandbox.Snapshot{}, err
 	}
 	return e.snapshot(key, made), nil
+}
+
+// replace notes a snapshot in place of the key's older one, and removes that one's file. If this
+// fails, the snapshot is kept all the same: no record has the older folder, so that a later sweep
+// removes it.
+func (e *Engine) replace(ctx context.Context, key string, made record) error {
+	records, err := e.index(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.note(ctx, key, &made); err != nil {
+		return failed(err, "the snapshot cannot be noted")
+	}
+	older, there := records[key]
+	if !there || older.Folder == made.Folder { // the same pod keeps to its folder
+		return nil
+	}
+	records[key] = made
+	if err := e.discard(ctx, older, records); err != nil {
+		e.config.Log.WarnContext(ctx, "kubernetes: failed to remove the file of a snapshot that was made again", "snapshot", key, "folder", older.Folder, "error", err)
+	}
+	return nil
 }
 
 // RemoveSnapshot removes the record, upon which nobody uses the snapshot any more,
@@ -153,8 +175,13 @@ func (e *Engine) RemoveSnapshot(ctx context.Context, key string) error {
 		return failed(err, "the snapshot's record cannot be removed")
 	}
 	delete(records, key)
+	return e.discard(ctx, gone, records)
+}
+
+// discard removes the file of a snapshot that has no record any more.
+func (e *Engine) discard(ctx context.Context, gone record, left map[string]record) error {
 	e.warm.forget(gone.Folder)
-	return e.sweep(ctx, gone, records)
+	return e.sweep(ctx, gone, left)
 }
 
 // sweepScript removes the folder named first, and what else is not named and is
