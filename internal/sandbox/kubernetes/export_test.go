@@ -79,3 +79,8 @@ func (e *Engine) Folder(ctx context.Context, key string) (string, error) {
 	records, err := e.index(ctx)
 	return records[key].Folder, err
 }
+
+// NoteUse notes that a sandbox was started from a snapshot in a folder.
+func (e *Engine) NoteUse(ctx context.Context, key, folder string) {
+	e.noteUse(ctx, key, record{Folder: folder, Image: "x"})
+}

@@ -76,10 +76,18 @@ func (e *Engine) note(ctx context.Context, key string, what *record) error {
 	})
 }
 
-// noteUse writes down that a snapshot was used, by which the old ones are found.
+// noteUse writes down that a snapshot was used, by which the old ones are found. One that was
+// replaced or removed meanwhile has no file any more, so that its record stays away.
 func (e *Engine) noteUse(ctx context.Context, key string, used record) {
-	used.Used = e.config.Now().UTC()
-	if err := e.note(ctx, key, &used); err != nil {
+	records, err := e.index(ctx)
+	if err == nil && records[key].Folder != used.Folder {
+		return
+	}
+	if err == nil {
+		used.Used = e.config.Now().UTC()
+		err = e.note(ctx, key, &used)
+	}
+	if err != nil {
 		e.config.Log.WarnContext(ctx, "kubernetes: failed to record the use of a snapshot", "snapshot", key, "error", err)
 	}
 }

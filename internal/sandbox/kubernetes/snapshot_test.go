@@ -141,3 +141,24 @@ func TestASnapshotIsKeptAlsoWhenTheOlderFileStays(t *testing.T) {
 	s.keep(t, engine, "env-0001", "toryo-second")
 	s.has(t, "toryo-first", "toryo-second")
 }
+
+// A sandbox that was started from what is replaced or removed meanwhile does not bring its record
+// back, whose file is gone.
+func TestTheUseOfAnOlderSnapshotIsNotNoted(t *testing.T) {
+	t.Parallel()
+	s := &claimServer{}
+	engine := s.engine(t)
+	s.keep(t, engine, "env-0001", "toryo-first")
+	s.keep(t, engine, "env-0001", "toryo-second")
+	engine.NoteUse(t.Context(), "env-0001", "toryo-first")
+	if now, err := engine.Folder(t.Context(), "env-0001"); now != "toryo-second" || err != nil {
+		t.Errorf("it is in the folder %q, %v", now, err)
+	}
+	if err := engine.RemoveSnapshot(t.Context(), "env-0001"); err != nil {
+		t.Fatal(err)
+	}
+	engine.NoteUse(t.Context(), "env-0001", "toryo-second")
+	if now, err := engine.Folder(t.Context(), "env-0001"); now != "" || err != nil {
+		t.Errorf("what was removed is in the folder %q, %v", now, err)
+	}
+}
