@@ -29,6 +29,7 @@ type engine struct {
 	sessions  []string // of each run
 	starts    []sandbox.Spec
 	stops     int
+	stopErr   error // of each stop
 	network   []sandbox.Policy
 	snapshots []sandbox.Snapshot
 	kept      []string
@@ -74,7 +75,7 @@ func (b *box) Info() sandbox.Info { return sandbox.Info{ID: "1"} }
 func (b *box) Workspace() string  { return b.spec.Workspace }
 func (b *box) Stop(context.Context) error {
 	b.engine.stops++
-	return nil
+	return b.engine.stopErr
 }
 
 func (b *box) SetNetwork(_ context.Context, policy sandbox.Policy) error {

@@ -11,7 +11,7 @@ import (
 // keep makes a snapshot of an environment that was set up and prunes old ones. That it
 // fails is no failure of the set-up. What was repaired is not kept: commands ran in it
 // that the key does not name. It is verified after that, and whenever something starts from it.
-// It reports whether the sandbox is still there to be verified.
+// It reports whether the sandbox is as good as before. One that is lost is given up.
 func (r *setupRun) keep(ctx context.Context) bool {
 	if r.keepAs == "" || r.noKeeping || r.result.SetupResult.Regenerations > 0 {
 		return true
@@ -38,7 +38,10 @@ func (r *setupRun) keep(ctx context.Context) bool {
 		r.result.Warnings = append(r.result.Warnings, "no snapshot could be kept: "+err.Error())
 		r.Log.WarnContext(ctx, "environment set-up: failed to save a snapshot", "error", err)
 	}
-	r.noKeeping = lost
+	if lost {
+		r.noKeeping = true
+		r.giveUp(ctx)
+	}
 	return !lost
 }
 
@@ -50,7 +53,8 @@ func (r *setupRun) runs(ctx context.Context) bool {
 
 // fillCaches has compilers fill their caches, which the snapshot then has: every sandbox
 // that starts from it would compile the same. That a command fails or takes too long does not
-// matter. It reports whether the sandbox is as good as before: not if there was no room for that.
+// matter. It reports whether the sandbox is as good as before: not if it is lost, nor if there was no
+// room for that, after which it lives.
 func (r *setupRun) fillCaches(ctx context.Context) bool {
 	for _, p := range r.inOrder() {
 		entry, _ := r.Table.Find(p.EnvironmentType)
@@ -61,6 +65,9 @@ func (r *setupRun) fillCaches(ctx context.Context) bool {
 			ran, err := r.box.Run(ctx, command)
 			if ctx.Err() != nil {
 				return true
+			}
+			if err != nil {
+				r.giveUp(ctx)
 			}
 			if err != nil || ran.Exceeded != sandbox.NoLimit && ran.Exceeded != sandbox.TimeLimit {
 				r.Log.WarnContext(ctx, "environment set-up: failed to fill the caches", "command", text, "limit", ran.Exceeded, "error", err)

@@ -37,6 +37,34 @@ func TestASandboxThatIsLostWithItsCachesIsSetUpAgain(t *testing.T) {
 	}
 }
 
+// A sandbox that had no room for the caches of compilers lives. If it cannot be stopped, no other
+// is started beside it; one that is gone may be.
+func TestNoSandboxIsStartedBesideOneThatLives(t *testing.T) {
+	t.Parallel()
+	entry, _ := environment.BuiltIn().Find("go")
+	for name, test := range map[string]struct {
+		result any
+		starts int
+		ends   environment.Status
+	}{
+		"it is gone": {errGone, 2, environment.Succeeded},
+		"it lives":   {sandbox.Result{ExitCode: 137, Exceeded: sandbox.MemoryLimit}, 1, environment.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.Snapshots = 1 << 30
+			b.engine.stopErr = errors.New("the engine does not answer")
+			b.engine.results["check"] = []any{printed("OK")}
+			b.engine.results[entry.Caches[0]] = []any{test.result}
+			got := b.run(t, environment.Selection{Name: "go", SetupCommands: []string{"one"}, Verification: plan.Verification, Projects: []environment.Project{}})
+			if got.Result.OverallStatus != test.ends || len(b.engine.starts) != test.starts || b.engine.stops != 1 {
+				t.Errorf("got %+v; %d starts, %d stops", got.Result, len(b.engine.starts), b.engine.stops)
+			}
+		})
+	}
+}
+
 // Caches that are not filled in time are kept as they are.
 func TestCachesThatTakeTooLongAreKept(t *testing.T) {
 	t.Parallel()
@@ -67,6 +95,7 @@ func TestASnapshotThatCannotBeMadeIsNoFailure(t *testing.T) {
 			b := newBench(t)
 			b.Snapshots = 1 << 30
 			b.engine.keeping = func() (int64, error) { return 0, errors.New("no space left on device") }
+			b.engine.stopErr = errors.New("there is nothing to stop")
 			b.engine.results["check"], b.engine.results["true"] = []any{printed("OK")}, []any{test.then}
 			got := b.run(t, plan)
 			if got.Result.OverallStatus != environment.Succeeded || !slices.Equal(b.engine.ran, test.want) || got.Receipt.SnapshotKey != "" {

@@ -177,7 +177,7 @@ func (r *setupRun) notRun(ctx context.Context, command string, err error) (*Fail
 		return &failure, nil
 	}
 	fatal := r.fatal("the sandbox failed while the command "+textfmt.Shorten(command, longestShown)+" ran", err)
-	_ = r.stop(ctx) // it is dead; what is left of it is reaped later
+	r.giveUp(ctx)
 	return nil, fatal
 }
 

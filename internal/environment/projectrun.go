@@ -123,8 +123,7 @@ func (r *setupRun) setUpAll(ctx context.Context) error {
 		return err
 	}
 	if len(done) == len(r.projects) && !r.keep(ctx) {
-		r.result.Warnings = append(r.result.Warnings, "the sandbox was lost while its snapshot was made, and is set up once more")
-		_ = r.stop(ctx) // it is dead; what is left of it is reaped later
+		r.result.Warnings = append(r.result.Warnings, "the sandbox was lost or had no room while its snapshot was made, and is set up once more")
 		if err := r.startAnew(ctx); err != nil {
 			return err
 		}

@@ -186,6 +186,9 @@ func (r *setupRun) stop(ctx context.Context) error {
 	return box.Stop(context.WithoutCancel(ctx))
 }
 
+// giveUp leaves a sandbox that is dead: what cannot be stopped of it is reaped later.
+func (r *setupRun) giveUp(ctx context.Context) { _ = r.stop(ctx) }
+
 // prepare clones, looks at the project, fills in the plan and starts the sandbox.
 // The project comes first: what it holds decides which snapshot to start from.
 func (r *setupRun) prepare(ctx context.Context) error {
