@@ -60,7 +60,7 @@ func (r *setupRun) startCold(ctx context.Context, spec sandbox.Spec) (sandbox.Sa
 // that every project may start from it. It is empty if there is none: set-up then only takes
 // longer.
 func (r *setupRun) toolchain(ctx context.Context, spec sandbox.Spec) string {
-	if has := r.Engine.Capabilities(); r.cold || r.Snapshots <= 0 || !has.Layers {
+	if has := r.Engine.Capabilities(); r.Snapshots <= 0 || !has.Layers {
 		return ""
 	}
 	entries := r.toCompile()

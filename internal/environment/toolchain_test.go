@@ -83,6 +83,33 @@ func TestToolchainsAreCompiledOnceOfNothingOfAProject(t *testing.T) {
 	}
 }
 
+// A set-up from nothing starts with what is compiled for every project, also where it is the
+// second one of a run, after a snapshot that was not good or a sandbox that was lost.
+func TestASecondSetUpStartsWithTheCompiledToolchain(t *testing.T) {
+	t.Parallel()
+	entry, _ := environment.BuiltIn().Find("go")
+	for name, prepare := range map[string]func(*bench){
+		"the snapshot fails": func(b *bench) { b.engine.results["check"] = []any{printed("no"), printed("OK")} },
+		"the sandbox is lost": func(b *bench) {
+			b.engine.snapshots = b.engine.snapshots[:1]
+			b.engine.results[entry.Caches[0]] = []any{errGone}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newGoBench(t)
+			b.runFor(t, environment.Source{Project: "ours"}, goPlan)
+			tools, kept := b.engine.kept[0], b.engine.kept[1]
+			b.engine.snapshots, b.engine.starts = []sandbox.Snapshot{{Key: tools}, {Key: kept}}, nil
+			prepare(b)
+			b.runFor(t, environment.Source{Project: "ours"}, goPlan)
+			if len(b.engine.starts) != 2 || b.engine.starts[1].Snapshot != tools {
+				t.Errorf("starts were %+v", b.engine.starts)
+			}
+		})
+	}
+}
+
 // A toolchain that cannot be compiled, or an engine that cannot keep a sandbox that was
 // started from a snapshot, makes set-up slower and nothing else.
 func TestWithoutACompiledToolchain(t *testing.T) {
