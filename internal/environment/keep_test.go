@@ -2,6 +2,7 @@ package environment_test
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 
@@ -116,5 +117,40 @@ func TestASnapshotThatIsTooLargeLeavesTheOthers(t *testing.T) {
 	got := b.run(t, plan)
 	if got.Result.OverallStatus != environment.Succeeded || got.Receipt.SnapshotKey != "" || len(b.engine.kept) != 1 || !slices.Equal(b.engine.removed, b.engine.kept) || len(got.Result.Warnings) != 1 {
 		t.Errorf("got %+v; kept %v, removed %v", got.Result, b.engine.kept, b.engine.removed)
+	}
+}
+
+// A snapshot that did not pass verification is removed only if what was set up anew in the same
+// way passes at once. Otherwise the verification may be what is wrong, and others use the
+// snapshot. It is not made again in the same run, so that no run takes longer than the one before.
+func TestOnlyASnapshotThatIsOutOfDateIsRemoved(t *testing.T) {
+	t.Parallel()
+	again := environment.Repair{SetupCommands: []string{"one"}}
+	for name, test := range map[string]struct {
+		results map[string][]any // of the set-up from nothing
+		removed bool
+	}{
+		"it passes":                        {map[string][]any{"check": {printed("OK")}}, true},
+		"it fails again":                   {map[string][]any{"check": {printed("no")}}, false},
+		"it passes once repaired":          {map[string][]any{"check": {printed("no"), printed("OK")}}, false},
+		"the set-up is repaired":           {map[string][]any{"one": {failedWith(1, "boom"), printed("")}, "check": {printed("OK")}}, false},
+		"another project cannot be set up": {map[string][]any{"npm install": {failedWith(127, "npm: command not found")}, "check": {printed("OK")}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := inFolders(t, twoProjects)
+			b.Snapshots = 1 << 30
+			b.engine.results["node -e 'console.log(\"OK\")'"] = []any{printed("OK")}
+			b.repairer.answers = []any{again, errors.New("no more")}
+			plan := environment.Selection{Name: "go", SetupCommands: []string{"one"}, Verification: goCheck}
+			b.run(t, plan)
+			b.engine.snapshots = []sandbox.Snapshot{{Key: b.engine.kept[0]}}
+			maps.Copy(b.engine.results, test.results)
+			b.engine.results["check"] = append([]any{printed("stale")}, test.results["check"]...)
+			got := b.run(t, plan)
+			if removed := slices.Equal(b.engine.removed, b.engine.kept); removed != test.removed || len(b.engine.kept) != 1 || len(b.engine.starts) != 3 {
+				t.Errorf("got %+v; kept %v, removed %v, %d starts", got.Result, b.engine.kept, b.engine.removed, len(b.engine.starts))
+			}
+		})
 	}
 }

@@ -39,20 +39,38 @@ func (r *setupRun) loop(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.setUpAll(ctx)
+	if err := r.setUpAll(ctx); err != nil {
+		return err
+	}
+	r.removeLeft(ctx)
+	return nil
 }
 
-// leaveSnapshot begins anew without a snapshot that did not pass verification. The one that is
-// then made takes its place. It is not removed: the verification may be what is wrong, and other
-// plans, which say that in other words, share the snapshot.
+// leaveSnapshot begins anew without a snapshot that did not pass verification. No other is made
+// in this run: if the verification is what is wrong, the next one would be left like this one.
 func (r *setupRun) leaveSnapshot(ctx context.Context) error {
-	r.result.Warnings = append(r.result.Warnings, "the snapshot "+r.result.SetupResult.FromSnapshot+" did not pass verification and was not used")
+	r.left, r.noKeeping = r.result.SetupResult.FromSnapshot, true
+	r.result.Warnings = append(r.result.Warnings, "the snapshot "+r.left+" did not pass verification and was not used")
 	r.result.SetupResult.FromSnapshot, r.kept = "", ""
 	r.result.Errors = r.result.Errors[:0]
 	return r.startAnew(ctx)
 }
 
-// startAnew starts another sandbox with nothing but the project.
+// removeLeft removes the snapshot that was left, if what was then set up by the same commands has
+// passed the same verification: the snapshot is out of date, and the next run makes it anew.
+// Otherwise it stays, as the verification may be what is wrong, and other plans, which say that in
+// other words, share the snapshot. So does one of the project that a change started from.
+func (r *setupRun) removeLeft(ctx context.Context) {
+	if r.left == "" || r.left != r.keepAs || r.result.SetupResult.Regenerations > 0 || !r.allReady() {
+		return
+	}
+	if err := r.Engine.RemoveSnapshot(ctx, r.left); err != nil {
+		r.result.Warnings = append(r.result.Warnings, "the snapshot "+r.left+" could not be removed: "+err.Error())
+		r.Log.WarnContext(ctx, "environment set-up: failed to remove a snapshot that is out of date", "snapshot", r.left, "error", err)
+	}
+}
+
+// startAnew starts another sandbox with nothing of an earlier set-up of the project.
 func (r *setupRun) startAnew(ctx context.Context) error {
 	if err := r.stop(ctx); err != nil {
 		return r.fatal("the sandbox could not be stopped", err)

@@ -164,11 +164,12 @@ type setupRun struct {
 	box       sandbox.Sandbox
 	result    Result
 	began     time.Time
-	cold      bool   // snapshots are not looked at any more
+	cold      bool   // snapshots of the project are not looked at any more
 	kept      string // as what and where the snapshot is kept
 	keepAs    string // the key under which one is kept
 	noCaches  bool   // compilers do not fill their caches, as the sandbox was lost by that
-	noKeeping bool   // none is kept, as the sandbox was lost by that
+	noKeeping bool   // none is kept, as the sandbox was lost by that or one was left
+	left      string // the snapshot that the run began with, if it did not pass verification
 }
 
 func (r *setupRun) reportStep(step Step) {
