@@ -1,12 +1,17 @@
 package workdir_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
@@ -61,31 +66,65 @@ func TestATreeIsRemovedByAnyNumberOfProcessors(t *testing.T) {
 	}
 }
 
-// A program that goes on making files does not hold a removal.
+// makeFolders makes the same folders with a file in each again and again, until it is told to stop. That takes
+// two calls of the system for each, and many more to remove it. It makes the folder above too, when that is gone.
+func makeFolders(stop <-chan struct{}, begun func(), name, at string) {
+	folder := -1
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			_ = unix.Close(folder)
+			return
+		default:
+		}
+		if i == namesOfOne {
+			begun()
+		}
+		made := fmt.Sprint(name, i%namesOfOne)
+		err := unix.Mkdirat(folder, made, 0o700)
+		_ = unix.Mknodat(folder, made+"/file", unix.S_IFREG|0o600, 0)
+		if err != nil && !errors.Is(err, unix.EEXIST) {
+			_ = unix.Close(folder)
+			_ = os.MkdirAll(at, 0o700)
+			folder, _ = unix.Open(at, unix.O_DIRECTORY, 0) // where it went again, the next round does this once more
+		}
+	}
+}
+
+const namesOfOne = 100
+
+// Programs that go on making files do not hold a removal, at whatever depth they do.
 func TestARemovalEndsWhileFilesAreMade(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "top")
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for i := range 200_000 { // should the removal be slower, it ends all the same
+	const makers = 8
+	for what, below := range map[string]string{"at the top": ".", "below": "below", "deep": strings.Repeat("d/", 40)} {
+		t.Run(what, func(t *testing.T) { //nolint:paralleltest // the makers of one keep the processors busy
+			dir := filepath.Join(t.TempDir(), "top")
+			if err := os.MkdirAll(filepath.Join(dir, below), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			stop, removed := make(chan struct{}), make(chan struct{})
+			var all, begun sync.WaitGroup
+			begun.Add(makers)
+			for i := range makers {
+				all.Go(func() { makeFolders(stop, begun.Done, fmt.Sprint(i, "-"), filepath.Join(dir, below)) })
+			}
+			begun.Wait()
+			go func() {
+				defer close(removed)
+				_ = workdir.Remove(dir) // that it returns is all that counts
+			}()
 			select {
-			case <-stop:
-				return
-			default:
+			case <-removed:
+			case <-time.After(2 * time.Minute):
+				t.Error("it goes on for as long as files are made")
 			}
-			for _, at := range []string{dir, filepath.Join(dir, "below")} {
-				_ = os.MkdirAll(at, 0o700) // it is removed meanwhile
-				_ = os.WriteFile(filepath.Join(at, fmt.Sprint(i)), nil, 0o600)
+			close(stop)
+			all.Wait()
+			<-removed
+			if err := workdir.Remove(dir); err != nil {
+				t.Error(err)
 			}
-		}
-	}()
-	for range 20 {
-		_ = workdir.Remove(dir) // that it returns is all that counts
-	}
-	close(stop)
-	<-stopped
-	if err := workdir.Remove(dir); err != nil {
-		t.Error(err)
+		})
 	}
 }
