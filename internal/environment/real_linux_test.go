@@ -227,14 +227,14 @@ func runForReal(t testing.TB, setup *environment.Setup, project realProject, pla
 	workspace := t.TempDir()
 	request := environment.Request{Plan: plan, Baseline: baseline, Source: environment.Source{Project: t.Name()},
 		Spec: sandbox.Spec{Owner: "real", Image: os.Getenv("TORYO_TEST_DOCKER_IMAGE"), Workspace: workspace, Env: variables},
-		Clone: func(_ context.Context, dir string) error {
+		Clone: func(ctx context.Context, dir string) error {
 			for name, content := range project.files {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 					return err
 				}
 			}
 			if project.manifest == "go.mod" {
-				if err := copyCompiled(filepath.Join(dir, goCache)); err != nil {
+				if err := copyCompiled(ctx, filepath.Join(dir, goCache)); err != nil {
 					return err
 				}
 			}
@@ -258,7 +258,7 @@ func runForReal(t testing.TB, setup *environment.Setup, project realProject, pla
 	return outcome
 }
 
-func copyCompiled(to string) error {
+func copyCompiled(ctx context.Context, to string) error {
 	from, err := compiledGo()
 	if err != nil {
 		return err
@@ -266,7 +266,7 @@ func copyCompiled(to string) error {
 	if err := os.Mkdir(to, 0o755); err != nil {
 		return err
 	}
-	_, err = workdir.CopyTree(from, to, workdir.CopyOptions{})
+	_, err = workdir.CopyTree(ctx, from, to, workdir.CopyOptions{})
 	return err
 }
 

@@ -1,9 +1,12 @@
 package workdir_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -50,7 +53,7 @@ func TestCopyTreeKeepsModesTimesAndLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	bytes, err := workdir.CopyTree(from, to, workdir.CopyOptions{})
+	bytes, err := workdir.CopyTree(t.Context(), from, to, workdir.CopyOptions{})
 	if err != nil || bytes != int64(len("#!/bin/sh\n")+1) {
 		t.Fatalf("copied %d bytes, %v", bytes, err)
 	}
@@ -85,7 +88,7 @@ func TestCopyTreeLeavesWhatIsThere(t *testing.T) {
 		if err := os.Symlink(elsewhere, filepath.Join(to, "link")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := workdir.CopyTree(from, to, workdir.CopyOptions{KeepExisting: keep}); err != nil {
+		if _, err := workdir.CopyTree(t.Context(), from, to, workdir.CopyOptions{KeepExisting: keep}); err != nil {
 			t.Fatal(err)
 		}
 		if left, err := os.ReadDir(elsewhere); err != nil || len(left) != 0 {
@@ -119,7 +122,7 @@ func TestCopyTreeCopiesManyFoldersAndSkips(t *testing.T) {
 	}
 	fill(t, from, files)
 	fill(t, from, map[string]string{"left/out": "", "m/left/in": ""})
-	if _, err := workdir.CopyTree(from, to, workdir.CopyOptions{Skip: func(name string) bool { return name == "left" }}); err != nil {
+	if _, err := workdir.CopyTree(t.Context(), from, to, workdir.CopyOptions{Skip: func(name string) bool { return name == "left" }}); err != nil {
 		t.Fatal(err)
 	}
 	files["m/left/in"] = ""
@@ -138,6 +141,68 @@ func TestCopyTreeCopiesManyFoldersAndSkips(t *testing.T) {
 	}
 }
 
+// A copy stops where there is no room left for it, whatever holes the files have, and keeps to the room that
+// several copies share.
+func TestCopyTreeKeepsToItsRoom(t *testing.T) {
+	t.Parallel()
+	const files, size = 4, 1 << 20
+	from := t.TempDir()
+	for i := range files {
+		touch(t, from, fmt.Sprint(i))
+		if err := os.Truncate(filepath.Join(from, fmt.Sprint(i)), size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for bytes, want := range map[int64]error{0: workdir.ErrNoRoom, files*size - 1: workdir.ErrNoRoom, files * size: nil} {
+		to := t.TempDir()
+		room := workdir.NewRoom(bytes)
+		if _, err := workdir.CopyTree(t.Context(), from, to, workdir.CopyOptions{Room: room}); !errors.Is(err, want) {
+			t.Errorf("with room for %d bytes it gave %v", bytes, err)
+		}
+		if written := workdir.TreeSize(to); written > bytes+workdir.MinSize { // and the folder itself
+			t.Errorf("with room for %d bytes it wrote %d", bytes, written)
+		}
+		if want == nil {
+			if _, err := workdir.CopyTree(t.Context(), from, t.TempDir(), workdir.CopyOptions{Room: room}); !errors.Is(err, workdir.ErrNoRoom) {
+				t.Errorf("a second copy gave %v", err)
+			}
+		}
+	}
+}
+
+// ended is a context that ends after it was asked so many times.
+type ended struct {
+	context.Context
+
+	asked *atomic.Int64
+}
+
+func (e ended) Err() error {
+	if e.asked.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A copy stops also within a large file when the context ends.
+func TestCopyTreeStopsWithTheContext(t *testing.T) {
+	t.Parallel()
+	const size = 1 << 30 // of holes, of which hardly any is to be written
+	from, to := t.TempDir(), t.TempDir()
+	touch(t, from, "large")
+	if err := os.Truncate(filepath.Join(from, "large"), size); err != nil {
+		t.Fatal(err)
+	}
+	ctx := ended{t.Context(), &atomic.Int64{}}
+	ctx.asked.Store(3)
+	if _, err := workdir.CopyTree(ctx, from, to, workdir.CopyOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("it gave %v", err)
+	}
+	if written := workdir.TreeSize(to); written > size/8 {
+		t.Errorf("%d bytes were written", written)
+	}
+}
+
 func BenchmarkCopyTree(b *testing.B) {
 	from := b.TempDir()
 	for i := range 2000 {
@@ -150,7 +215,7 @@ func BenchmarkCopyTree(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		if _, err := workdir.CopyTree(from, b.TempDir(), workdir.CopyOptions{}); err != nil {
+		if _, err := workdir.CopyTree(b.Context(), from, b.TempDir(), workdir.CopyOptions{}); err != nil {
 			b.Fatal(err)
 		}
 	}

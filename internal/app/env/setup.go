@@ -140,7 +140,7 @@ func (s Setup) limits() sandbox.Limits {
 
 // copyProject copies the folder. The data directory may lie inside it, and is no
 // part of the project.
-func (s Setup) copyProject(_ context.Context, to string) error {
+func (s Setup) copyProject(ctx context.Context, to string) error {
 	var kept []os.FileInfo
 	for _, folder := range []string{s.Data, s.folder()} {
 		info, err := os.Stat(folder)
@@ -149,7 +149,7 @@ func (s Setup) copyProject(_ context.Context, to string) error {
 		}
 		kept = append(kept, info)
 	}
-	_, err := workdir.CopyTree(s.Dir, to, workdir.CopyOptions{Skip: func(name string) bool {
+	_, err := workdir.CopyTree(ctx, s.Dir, to, workdir.CopyOptions{Skip: func(name string) bool {
 		info, err := os.Lstat(filepath.Join(s.Dir, name))
 		return err == nil && info.IsDir() && slices.ContainsFunc(kept, func(one os.FileInfo) bool { return os.SameFile(one, info) })
 	}})

@@ -38,28 +38,29 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 				return err
 			}
 			spec.Progress("restoring the environment from a snapshot")
-			return e.store.Get(spec.Snapshot, at.Home, at.Workspace)
+			return e.store.Get(ctx, spec.Snapshot, at.Home, at.Workspace)
 		},
 		Command: func(at local.Folders, group *cgroup.Group) (*exec.Cmd, error) {
 			return e.command(program, at, spec, group)
 		},
-		Stopped: func() { e.store.PrepareNext(spec.Snapshot, e.config.Log) },
+		Stopped: func() { e.store.PrepareNext(context.WithoutCancel(ctx), spec.Snapshot, e.config.Log) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &box{started, e.store}, nil
+	return &box{started, e.store, spec.Limits.Disk}, nil
 }
 
 // box is one running sandbox.
 type box struct {
 	*local.Process
 	store local.SnapshotStore
+	disk  int64 // how much it may take
 }
 
 // Snapshot keeps home and workspace.
-func (b *box) Snapshot(_ context.Context, key string, before workdir.Listing) (sandbox.Snapshot, error) {
-	made, err := b.store.Put(key, b.Folders().Home, b.Workspace(), before, 0)
+func (b *box) Snapshot(ctx context.Context, key string, before workdir.Listing) (sandbox.Snapshot, error) {
+	made, err := b.store.Put(ctx, key, local.Contents{Home: b.Folders().Home, Workspace: b.Workspace(), Before: before, Most: b.disk})
 	made.Kept = "folder"
 	return made, err
 }

@@ -7,14 +7,16 @@ import "time"
 // can be slow. So it is done at once when the disk's free space says that much was
 // written. Somebody else may have freed as much; so it is also done when the free space
 // has changed at all, as often as costs a twentieth of the time, and now and then in any
-// case. When a command ends it is done more often than that, unless the free space says that
+// case. When a command ends it is done more often than that, unless by the free space
 // the limit is not near.
 type Watch struct {
 	Limit int64
 	Free  func() (int64, error) // of the file system
 	Used  func() int64          // by the sandbox
-	// OneDevice says that all that Used counts is on the one file system of Free, so that what
-	// is written there is missing from its free space; see [SameDevice].
+	// OneDevice says that all that Used counts is on the one file system of Free, so that content
+	// that is written there is missing from its free space; see [SameDevice]. Holes in files,
+	// further names of a file and empty files are not, though Used counts them: they are found
+	// when the folders are measured the next time. Whoever copies the folders measures them first.
 	OneDevice bool
 
 	free     int64     // when the folders were measured last

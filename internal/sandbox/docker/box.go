@@ -13,6 +13,7 @@ import (
 	"github.com/toryo-dev/toryo/internal/sandbox"
 	"github.com/toryo-dev/toryo/internal/sandbox/disk"
 	"github.com/toryo-dev/toryo/internal/sandbox/guest"
+	"github.com/toryo-dev/toryo/internal/sandbox/local"
 	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
@@ -101,7 +102,7 @@ func (b *box) Snapshot(ctx context.Context, key string, before workdir.Listing) 
 	if err := b.engine.RemoveSnapshot(ctx, key); err != nil {
 		return sandbox.Snapshot{}, err
 	}
-	made, err := b.engine.store.Put(key, "", b.spec.Workspace, before, b.written(ctx))
+	made, err := b.engine.store.Put(ctx, key, local.Contents{Workspace: b.spec.Workspace, Before: before, Elsewhere: b.written(ctx), Most: b.spec.Limits.Disk})
 	if err != nil {
 		return sandbox.Snapshot{}, errors.Join(err, b.engine.store.Remove(key))
 	}
@@ -131,7 +132,7 @@ func (b *box) Stop(ctx context.Context) error {
 		}
 		b.stopped = b.engine.remove(ctx, b.info.ID)
 		b.engine.mine.Delete(b.info.ID)
-		b.engine.store.PrepareNext(b.spec.Snapshot, b.engine.config.Log)
+		b.engine.store.PrepareNext(context.WithoutCancel(ctx), b.spec.Snapshot, b.engine.config.Log)
 	})
 	return b.stopped
 }

@@ -87,7 +87,7 @@ func TestNoImageWithoutAFolder(t *testing.T) {
 			if fails.folder { // there is nothing to make one of
 				workspace = filepath.Join(workspace, "gone")
 			}
-			made := &box{engine: engine, info: sandbox.Info{ID: "c1"}, spec: sandbox.Spec{Workspace: workspace}}
+			made := &box{engine: engine, info: sandbox.Info{ID: "c1"}, spec: sandbox.Spec{Workspace: workspace, Limits: sandbox.Defaults}}
 			_, err = made.Snapshot(t.Context(), testKey, nil)
 			good := !fails.folder && !fails.image
 			if (err == nil) != good || (images.count.Load() == 1) != good || engine.store.Has(testKey) != good {

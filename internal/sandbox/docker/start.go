@@ -68,7 +68,7 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	}
 	if spec.Snapshot != "" {
 		spec.Progress("restoring the environment from a snapshot")
-		if err := e.store.Get(spec.Snapshot, "", spec.Workspace); err != nil {
+		if err := e.store.Get(ctx, spec.Snapshot, "", spec.Workspace); err != nil {
 			return nil, err
 		}
 	}

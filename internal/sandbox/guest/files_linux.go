@@ -106,11 +106,16 @@ const (
 	snapshotFile  = "snapshot"
 )
 
-// keep writes the home and what is new in the workspace to the folder for snapshots.
+// keep writes the home and what is new in the workspace to the folder for snapshots. If the sandbox takes
+// more of the disk than it may, nothing is written: files with holes may be seen only now, and the archive
+// has them filled.
 func (s *server) keep(stream net.Conn) (answer, error) {
 	before, err := readNames(stream)
 	if err != nil {
 		return answer{}, err
+	}
+	if most := s.options.Disk; most > 0 && workdir.TreeSize(s.options.Home)+workdir.TreeSize(s.options.Workspace) > most {
+		return answer{}, errKeepsTooMuch
 	}
 	file := filepath.Join(s.options.Snapshots, snapshotFile)
 	made, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644) //nolint:gosec // the pod that starts from it has another user
@@ -129,6 +134,8 @@ func (s *server) keep(stream net.Conn) (answer, error) {
 	return answer{Digest: hex.EncodeToString(digest.Sum(nil)), Bytes: counted.bytes}, nil
 }
 
+var errKeepsTooMuch = errors.New("the sandbox takes more of the disk than it may, and is not kept")
+
 type counter struct{ bytes int64 }
 
 func (c *counter) Write(data []byte) (int, error) {
@@ -136,8 +143,13 @@ func (c *counter) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
+// pack writes the archive. Commands may write meanwhile, so that it is bounded too.
 func (s *server) pack(to io.Writer, before workdir.Listing) error {
 	archive := newPacker(to)
+	room := int64(noLimit)
+	if s.options.Disk > 0 {
+		room = s.options.Disk
+	}
 	for _, part := range []struct {
 		name, dir string
 		skip      func(name string, folder bool) bool
@@ -147,14 +159,14 @@ func (s *server) pack(to io.Writer, before workdir.Listing) error {
 			return name == ".git" || before[name] && !folder // an old folder may hold something new
 		}},
 	} {
-		if err := packFolder(archive, part.name, part.dir, part.skip); err != nil {
+		if err := packFolder(archive, part.name, part.dir, part.skip, &room); err != nil {
 			return err
 		}
 	}
 	return archive.finish(0)
 }
 
-func packFolder(archive *packer, part, dir string, skip func(name string, folder bool) bool) error {
+func packFolder(archive *packer, part, dir string, skip func(name string, folder bool) bool, room *int64) error {
 	root, err := workdir.Open(dir)
 	if err != nil {
 		return err
@@ -170,7 +182,13 @@ func packFolder(archive *packer, part, dir string, skip func(name string, folder
 			}
 			return nil
 		}
-		_, _, err := archive.add(root, name, path.Join(part, name), noLimit)
+		sent, added, err := archive.add(root, name, path.Join(part, name), *room)
+		if added == isLarge {
+			return errKeepsTooMuch
+		}
+		if added == isIn {
+			*room -= sent.onDisk()
+		}
 		return err
 	})
 }

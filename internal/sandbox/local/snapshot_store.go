@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -34,13 +35,29 @@ const (
 	leftoverAge = 24 * time.Hour
 )
 
-// Put keeps a snapshot. A home of "" is not kept here; elsewhere is what it takes
-// where it is kept instead. The key's older snapshot is removed before
-// the new one is renamed to its place, so that a crash leaves one of them or none, and never
-// half of one. Without one the environment is set up anew.
-func (s SnapshotStore) Put(key, home, workspace string, before workdir.Listing, elsewhere int64) (sandbox.Snapshot, error) {
+// Contents is what a snapshot is made of.
+type Contents struct {
+	Home      string          // empty where it is not kept here
+	Workspace string          // of which only what is new is kept
+	Before    workdir.Listing // what the workspace had before
+	Elsewhere int64           // what is kept elsewhere takes
+	Most      int64           // how much all may take, which is the disk limit of the sandbox
+}
+
+func (c Contents) tooLarge() error {
+	return task.Errorf(task.TooLarge, "the sandbox takes more of the disk than the %d bytes that it may, and is not kept", c.Most)
+}
+
+// Put keeps a snapshot. It fails with TooLarge, and copies nothing, where the sandbox takes more of the
+// disk than it may: files with holes may be seen only now, and a copy fills them. The key's older
+// snapshot is removed before the new one is renamed to its place, so that a crash leaves one of them or
+// none, and never half of one. Without one the environment is set up anew.
+func (s SnapshotStore) Put(ctx context.Context, key string, contents Contents) (sandbox.Snapshot, error) {
 	if err := sandbox.ValidateKey(key); err != nil {
 		return sandbox.Snapshot{}, err
+	}
+	if workdir.TreeSize(contents.Home)+workdir.TreeSize(contents.Workspace)+contents.Elsewhere > contents.Most {
+		return sandbox.Snapshot{}, contents.tooLarge()
 	}
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return sandbox.Snapshot{}, task.Wrap(task.DataDir, err, "the folder for snapshots cannot be made")
@@ -58,12 +75,12 @@ func (s SnapshotStore) Put(key, home, workspace string, before workdir.Listing, 
 			_ = workdir.Remove(made)
 		}
 	}()
-	bytes, err := s.fill(made, home, workspace, before)
+	bytes, err := s.fill(ctx, made, contents)
 	if err != nil {
 		return sandbox.Snapshot{}, err
 	}
 	now := time.Now().UTC()
-	snapshot := sandbox.Snapshot{Key: key, Bytes: 2*bytes + elsewhere, Made: now, Used: now}
+	snapshot := sandbox.Snapshot{Key: key, Bytes: 2*bytes + contents.Elsewhere, Made: now, Used: now}
 	text, err := json.Marshal(snapshot)
 	if err != nil {
 		return sandbox.Snapshot{}, err
@@ -78,7 +95,7 @@ func (s SnapshotStore) Put(key, home, workspace string, before workdir.Listing, 
 		return sandbox.Snapshot{}, fmt.Errorf("store the snapshot: %w", err)
 	}
 	kept = true
-	return snapshot, s.Prepare(key)
+	return snapshot, s.Prepare(ctx, key)
 }
 
 // Sweep removes what was being written or taken when a program ended.
@@ -110,7 +127,7 @@ func (s SnapshotStore) removeLeftovers(now time.Time) error {
 
 // Prepare makes the copy for the next sandbox, if there is none. A snapshot that
 // is not there any more is not an error.
-func (s SnapshotStore) Prepare(key string) error {
+func (s SnapshotStore) Prepare(ctx context.Context, key string) error {
 	if err := sandbox.ValidateKey(key); err != nil {
 		return err
 	}
@@ -130,7 +147,7 @@ func (s SnapshotStore) Prepare(key string) error {
 		}
 		err := os.Mkdir(to, 0o700)
 		if err == nil {
-			_, err = workdir.CopyTree(from, to, workdir.CopyOptions{Owner: NewOwner()})
+			_, err = workdir.CopyTree(ctx, from, to, workdir.CopyOptions{Owner: NewOwner()})
 		}
 		if err != nil {
 			return errors.Join(err, workdir.Remove(made))
@@ -144,12 +161,12 @@ func (s SnapshotStore) Prepare(key string) error {
 
 // PrepareNext prepares the snapshot from which a sandbox was started, if it was, for
 // the next one. Without that the next one only takes longer to start.
-func (s SnapshotStore) PrepareNext(key string, log *slog.Logger) {
+func (s SnapshotStore) PrepareNext(ctx context.Context, key string, log *slog.Logger) {
 	if key == "" {
 		return
 	}
-	if err := s.Prepare(key); err != nil {
-		log.Warn("sandbox: a snapshot cannot be prepared for the next start", "snapshot", key, "error", err)
+	if err := s.Prepare(ctx, key); err != nil {
+		log.WarnContext(ctx, "sandbox: a snapshot cannot be prepared for the next start", "snapshot", key, "error", err)
 	}
 }
 
@@ -159,14 +176,16 @@ func (s SnapshotStore) take(key string) (taken string, found bool) {
 	return taken, os.Rename(filepath.Join(s.Dir, key, readyFolder), taken) == nil
 }
 
-func (s SnapshotStore) fill(made, home, workspace string, before workdir.Listing) (int64, error) {
+// fill copies what is to be kept. The sandbox may write meanwhile, so that the copies are bounded too.
+func (s SnapshotStore) fill(ctx context.Context, made string, contents Contents) (int64, error) {
 	var total int64
+	room := workdir.NewRoom(contents.Most - contents.Elsewhere)
 	parts := []struct {
 		from, to string
 		skip     func(string) bool
-	}{{home, homeFolder, guest.IsCache}, {workspace, workspaceFolder, func(name string) bool {
-		if before[name] {
-			info, err := os.Lstat(filepath.Join(workspace, filepath.FromSlash(name)))
+	}{{contents.Home, homeFolder, guest.IsCache}, {contents.Workspace, workspaceFolder, func(name string) bool {
+		if contents.Before[name] {
+			info, err := os.Lstat(filepath.Join(contents.Workspace, filepath.FromSlash(name)))
 			return err != nil || !info.IsDir() // an old folder may hold something new
 		}
 		return name == ".git"
@@ -179,7 +198,10 @@ func (s SnapshotStore) fill(made, home, workspace string, before workdir.Listing
 		if err := os.Mkdir(to, 0o700); err != nil {
 			return 0, err
 		}
-		bytes, err := workdir.CopyTree(part.from, to, workdir.CopyOptions{Skip: part.skip})
+		bytes, err := workdir.CopyTree(ctx, part.from, to, workdir.CopyOptions{Skip: part.skip, Room: room})
+		if errors.Is(err, workdir.ErrNoRoom) {
+			return 0, contents.tooLarge()
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -190,7 +212,7 @@ func (s SnapshotStore) fill(made, home, workspace string, before workdir.Listing
 
 // Get puts a snapshot into a home and a workspace. What the workspace has already
 // is left as it is: it is the project's. Get notes that the snapshot was used.
-func (s SnapshotStore) Get(key, home, workspace string) error {
+func (s SnapshotStore) Get(ctx context.Context, key, home, workspace string) error {
 	if err := sandbox.ValidateKey(key); err != nil {
 		return err
 	}
@@ -203,10 +225,10 @@ func (s SnapshotStore) Get(key, home, workspace string) error {
 		return fmt.Errorf("note the snapshot's use: %w", err)
 	}
 	if taken, found := s.take(key); found {
-		return errors.Join(put(taken, home, workspace, move), workdir.Remove(taken))
+		return errors.Join(put(taken, home, workspace, func(from, to string) error { return move(ctx, from, to) }), workdir.Remove(taken))
 	}
 	return put(dir, home, workspace, func(from, to string) error {
-		_, err := workdir.CopyTree(from, to, workdir.CopyOptions{KeepExisting: true, Owner: NewOwner()})
+		_, err := workdir.CopyTree(ctx, from, to, workdir.CopyOptions{KeepExisting: true, Owner: NewOwner()})
 		return err
 	})
 }
@@ -224,7 +246,7 @@ func put(from, home, workspace string, place func(from, to string) error) error 
 // move moves what is in one folder into another, where nothing else is at work.
 // What is there is left as it is, but for folders, which are filled up. What
 // cannot be moved, because it would change disks, is copied.
-func move(from, to string) error {
+func move(ctx context.Context, from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {
 		return err
@@ -237,12 +259,12 @@ func move(from, to string) error {
 			if os.Rename(source, target) == nil {
 				continue
 			}
-			_, err = workdir.CopyTree(from, to, workdir.CopyOptions{KeepExisting: true, Owner: NewOwner(), Skip: func(name string) bool {
+			_, err = workdir.CopyTree(ctx, from, to, workdir.CopyOptions{KeepExisting: true, Owner: NewOwner(), Skip: func(name string) bool {
 				top, _, _ := strings.Cut(name, "/")
 				return top != entry.Name()
 			}})
 		case err == nil && there.IsDir() && entry.IsDir():
-			err = move(source, target)
+			err = move(ctx, source, target)
 		}
 		if err != nil {
 			return err

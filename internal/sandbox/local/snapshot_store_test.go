@@ -1,17 +1,25 @@
 package local_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox/local"
+	"github.com/toryo-dev/toryo/internal/task"
 	"github.com/toryo-dev/toryo/internal/workdir"
 )
 
-const snapshotKey = "test-0123456789abcdef"
+const (
+	snapshotKey = "test-0123456789abcdef"
+	most        = 1 << 20 // bytes of a sandbox
+)
 
 func fill(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
@@ -41,10 +49,10 @@ func TestSnapshotsLeaveOutCaches(t *testing.T) {
 	home, workspace, again := t.TempDir(), t.TempDir(), t.TempDir()
 	fill(t, home, map[string]string{".npm/_cacache/x": "big", ".cache/pip/y": "big", ".cache/go-build/z": "kept", ".npm/other": "kept"})
 	store := local.SnapshotStore{Dir: t.TempDir()}
-	if _, err := store.Put(snapshotKey, home, workspace, workdir.Listing{}, 0); err != nil {
+	if _, err := store.Put(t.Context(), snapshotKey, local.Contents{Home: home, Workspace: workspace, Most: most}); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Get(snapshotKey, again, t.TempDir()); err != nil {
+	if err := store.Get(t.Context(), snapshotKey, again, t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{".npm/_cacache/x": false, ".cache/pip/y": false, ".cache/go-build/z": true, ".npm/other": true} {
@@ -61,7 +69,7 @@ func TestSnapshotsAreEachSandboxsOwn(t *testing.T) {
 	home, workspace, store := t.TempDir(), t.TempDir(), local.SnapshotStore{Dir: t.TempDir()}
 	fill(t, home, map[string]string{"cache": "c"})
 	fill(t, workspace, map[string]string{"src/main": "one", "src/made/f": "made", "venv/bin/python": "p"})
-	if _, err := store.Put(snapshotKey, home, workspace, workdir.Listing{".": true, "src": true, "src/main": true}, 0); err != nil {
+	if _, err := store.Put(t.Context(), snapshotKey, local.Contents{Home: home, Workspace: workspace, Before: workdir.Listing{".": true, "src": true, "src/main": true}, Most: most}); err != nil {
 		t.Fatal(err)
 	}
 	const sandboxes = 4
@@ -72,7 +80,7 @@ func TestSnapshotsAreEachSandboxsOwn(t *testing.T) {
 			homes[i], projects[i] = t.TempDir(), t.TempDir()
 			fill(t, projects[i], map[string]string{"src/main": "two"})
 			all.Go(func() {
-				if err := store.Get(snapshotKey, homes[i], projects[i]); err != nil {
+				if err := store.Get(t.Context(), snapshotKey, homes[i], projects[i]); err != nil {
 					t.Error(err)
 				}
 			})
@@ -92,7 +100,7 @@ func TestSnapshotsAreEachSandboxsOwn(t *testing.T) {
 		}
 	}
 	starts()
-	if err := store.Prepare(snapshotKey); err != nil {
+	if err := store.Prepare(t.Context(), snapshotKey); err != nil {
 		t.Fatal(err)
 	}
 	starts()
@@ -107,7 +115,7 @@ func TestSnapshotsDoNotFollowLinks(t *testing.T) {
 	t.Parallel()
 	workspace, store := t.TempDir(), local.SnapshotStore{Dir: t.TempDir()}
 	fill(t, workspace, map[string]string{"venv/bin/python": "p"})
-	if _, err := store.Put(snapshotKey, "", workspace, workdir.Listing{}, 0); err != nil {
+	if _, err := store.Put(t.Context(), snapshotKey, local.Contents{Workspace: workspace, Most: most}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the copy that is ready, and the snapshot itself
@@ -115,7 +123,7 @@ func TestSnapshotsDoNotFollowLinks(t *testing.T) {
 		if err := os.Symlink(outside, filepath.Join(project, "venv")); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Get(snapshotKey, "", project); err != nil {
+		if err := store.Get(t.Context(), snapshotKey, "", project); err != nil {
 			t.Fatal(err)
 		}
 		if found, err := os.ReadDir(outside); err != nil || len(found) != 0 {
@@ -134,11 +142,72 @@ func TestSnapshotsRemoveWhatACrashLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := store.Put(snapshotKey, "", t.TempDir(), workdir.Listing{}, 0); err != nil {
+	if _, err := store.Put(t.Context(), snapshotKey, local.Contents{Workspace: t.TempDir(), Most: most}); err != nil {
 		t.Fatal(err)
 	}
 	left, err := os.ReadDir(store.Dir)
 	if err != nil || len(left) != 2 || left[0].Name() != ".new-2" {
+		t.Errorf("in the store are %v, %v", left, err)
+	}
+}
+
+// holes makes files that hardly take any of the disk until they are copied.
+func holes(t *testing.T, dir string, count int, size int64) {
+	t.Helper()
+	for i := range count {
+		fill(t, dir, map[string]string{fmt.Sprint("holes", i): ""})
+		if err := os.Truncate(filepath.Join(dir, fmt.Sprint("holes", i)), size); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What a sandbox may not take of the disk is not copied: files with holes, of which the free space of the
+// disk says nothing, and many names of one file.
+func TestSnapshotsOfTooMuchAreRefused(t *testing.T) {
+	t.Parallel()
+	for what, make := range map[string]func(home, workspace string){
+		"a home with holes":      func(home, _ string) { holes(t, home, 4, most/2) },
+		"a workspace with holes": func(_, workspace string) { holes(t, workspace, 4, most/2) },
+		"both together":          func(home, workspace string) { holes(t, home, 1, most-1); holes(t, workspace, 1, most-1) },
+		"names of one file": func(home, _ string) {
+			fill(t, home, map[string]string{"one": strings.Repeat("x", most/4)})
+			for i := range 8 {
+				if err := os.Link(filepath.Join(home, "one"), filepath.Join(home, fmt.Sprint(i))); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			home, workspace, store := t.TempDir(), t.TempDir(), local.SnapshotStore{Dir: filepath.Join(t.TempDir(), "store")}
+			make(home, workspace)
+			_, err := store.Put(t.Context(), snapshotKey, local.Contents{Home: home, Workspace: workspace, Most: most})
+			if task.CodeOf(err) != task.TooLarge {
+				t.Errorf("it gave %v", err)
+			}
+			if written := workdir.TreeSize(store.Dir); written > 0 || store.Has(snapshotKey) {
+				t.Errorf("%d bytes were written", written)
+			}
+		})
+	}
+	store := local.SnapshotStore{Dir: t.TempDir()}
+	if _, err := store.Put(t.Context(), snapshotKey, local.Contents{Workspace: t.TempDir(), Elsewhere: most, Most: most}); task.CodeOf(err) != task.TooLarge {
+		t.Errorf("with as much elsewhere it gave %v", err)
+	}
+}
+
+func TestASnapshotIsNotMadeWhenTheContextEnds(t *testing.T) {
+	t.Parallel()
+	home, store := t.TempDir(), local.SnapshotStore{Dir: t.TempDir()}
+	fill(t, home, map[string]string{"file": "content"})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := store.Put(ctx, snapshotKey, local.Contents{Home: home, Workspace: t.TempDir(), Most: most}); !errors.Is(err, context.Canceled) {
+		t.Errorf("it gave %v", err)
+	}
+	if left, err := os.ReadDir(store.Dir); err != nil || len(left) != 0 {
 		t.Errorf("in the store are %v, %v", left, err)
 	}
 }

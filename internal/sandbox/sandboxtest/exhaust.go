@@ -200,7 +200,7 @@ func testOddTree(t *testing.T, h Harness) {
 		t.Errorf("listed were %v, %v", names, err)
 	}
 	to := t.TempDir()
-	if _, err := workdir.CopyTree(box.Workspace(), to, workdir.CopyOptions{}); err != nil {
+	if _, err := workdir.CopyTree(t.Context(), box.Workspace(), to, workdir.CopyOptions{}); err != nil {
 		t.Errorf("copy the workspace: %v", err)
 	}
 	if text, err := os.ReadFile(to + "/new\nline"); err != nil || string(text) != "x\n" {
