@@ -40,7 +40,7 @@ func (w *Workspace) Save(ctx context.Context, message string) (string, error) {
 	if err := w.send(ctx, commit, task.WIPRef); err != nil {
 		return "", err
 	}
-	w.kept, w.wip, w.moved = files, commit, false
+	w.kept, w.had, w.wip, w.moved = files, files, commit, false
 	return commit, nil
 }
 

@@ -128,7 +128,7 @@ func (w *Workspace) bringIn(ctx context.Context, merge merging) error {
 	if err := w.write(ctx, w.root, merge.was, merge.want); err != nil {
 		return err
 	}
-	w.tracked, w.foldersOf = merge.want, nil
+	w.tracked, w.had, w.foldersOf = merge.want, merge.want, nil
 	return nil
 }
 

@@ -67,6 +67,7 @@ func (w *Workspace) prepare(ctx context.Context, listed string) error {
 	if w.tracked, err = w.tree(ctx, begin); err != nil {
 		return err
 	}
+	w.had = w.tracked
 	w.remarkOn(w.tracked)
 	if w.wip != "" {
 		w.kept = w.tracked

@@ -103,8 +103,44 @@ func (w *Workspace) scan(ctx context.Context) (listing, error) {
 			return nil, err
 		}
 	}
+	if err := w.includeClosed(near, files); err != nil {
+		return nil, err
+	}
 	slices.Sort(w.large)
 	return files, ctx.Err()
+}
+
+// includeClosed adds the files that were not checked out, and that were there at the last save, of folders
+// that may not be opened now.
+func (w *Workspace) includeClosed(near *nearby, files listing) error {
+	var names []string
+	for name := range w.had {
+		_, tracked := w.tracked[name]
+		if _, listed := files[name]; !tracked && !listed && !w.isApart(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names) // folder by folder
+	for _, name := range names {
+		above, err := near.isFolder(path.Dir(name))
+		if err != nil {
+			return err
+		}
+		if !above {
+			continue
+		}
+		if _, err := near.lstat(name); errors.Is(err, fs.ErrPermission) {
+			files[name], _ = w.unreadable(name)
+		}
+	}
+	return nil
+}
+
+// unreadable is a file that may not be looked at: it is taken to be as it was when that was last known.
+func (w *Workspace) unreadable(name string) (was file, there bool) {
+	w.remark("workspace.unreadable", quote(name))
+	was, there = w.had[name]
+	return was, there
 }
 
 // include adds a file to a listing, unless set-up made it and nothing has changed it since.
@@ -132,8 +168,8 @@ func (w *Workspace) see(ctx context.Context, near *nearby, name string, was file
 		return was, true, gone(err)
 	}
 	if errors.Is(err, fs.ErrPermission) { // it is in a folder that may not be opened
-		w.remark("workspace.unreadable", quote(name))
-		return was, was.mode != "", nil
+		was, there = w.unreadable(name)
+		return was, there, nil
 	}
 	if err != nil {
 		return file{}, false, gone(err)
@@ -208,8 +244,8 @@ func (w *Workspace) sizeOf(ctx context.Context, hash string) (int64, error) {
 func (w *Workspace) read(name string, was file) (now file, there bool, err error) {
 	opened, err := w.openFile(name)
 	if errors.Is(err, fs.ErrPermission) {
-		w.remark("workspace.unreadable", quote(name))
-		return was, was.mode != "", nil
+		was, there = w.unreadable(name)
+		return was, there, nil
 	}
 	if err != nil || opened == nil {
 		return file{}, false, err

@@ -90,6 +90,7 @@ type Workspace struct {
 	shallow   []byte                       // the commits of the packs whose parents are not in them
 	kept      listing                      // what the last save had
 	wip       string                       // its commit
+	had       listing                      // the files when they were last saved, or checked out or merged since
 	large     []string                     // files over the limit at the last look
 	left      string                       // the branch, as it was at first or as we have made it
 	apart     map[string]string            // paths that are no part of the work, some of them only with this content
