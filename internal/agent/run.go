@@ -2,11 +2,9 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/toryo-dev/toryo/internal/environment"
@@ -179,23 +177,12 @@ func (a *Agent) journal(ctx context.Context, h *hold, work *phase.Work) (phase.J
 // withSaved is the assignment with the work in progress that the run's past names. The server may
 // not have got the entry of the first save before the agent ended, and names no work then.
 func withSaved(assignment wire.Assignment, past []task.Event) wire.Assignment {
-	if resume := assignment.Resume; resume != nil && resume.WIPRef == "" && hasSaved(past) {
+	if resume := assignment.Resume; resume != nil && resume.WIPRef == "" && phase.HasSaved(past) {
 		with := *resume
 		with.WIPRef = task.WIPRef
 		assignment.Resume = &with
 	}
 	return assignment
-}
-
-// hasSaved reports whether a run has saved work.
-func hasSaved(past []task.Event) bool {
-	for _, event := range slices.Backward(past) {
-		if event.Kind == task.Saved && event.Source == task.FromAgent {
-			var entry phase.Entry
-			return json.Unmarshal(event.Data, &entry) == nil && entry.Commit != ""
-		}
-	}
-	return false
 }
 
 // past asks for the journal of the run that goes on.

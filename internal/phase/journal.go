@@ -3,6 +3,7 @@ package phase
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/toryo-dev/toryo/internal/environment"
 	"github.com/toryo-dev/toryo/internal/llm"
@@ -138,4 +139,15 @@ type SignalEntry struct {
 	// Comments are those that were taken up and those that were refused. The journal
 	// leaves out the times, and of a refused comment also kind, place, access and text.
 	Comments []task.CommentEntry `json:"comments,omitempty"`
+}
+
+// HasSaved reports whether the past of a run says that it has saved work, with which it goes on then.
+func HasSaved(past []task.Event) bool {
+	for _, event := range slices.Backward(past) {
+		if event.Kind == task.Saved && event.Source == task.FromAgent {
+			var entry Entry
+			return json.Unmarshal(event.Data, &entry) == nil && entry.Commit != ""
+		}
+	}
+	return false
 }

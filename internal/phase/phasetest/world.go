@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -354,7 +353,7 @@ func (w *World) Run(ctx context.Context) (phase.Outcome, error) {
 
 func (w *World) checkOut(ctx context.Context) (*workspace.Workspace, error) {
 	options := workspace.Options{Dir: filepath.Join(w.t.TempDir(), "run"), URL: w.origin, Base: "main", Branch: branch}
-	if slices.ContainsFunc(w.events, func(event task.Event) bool { return event.Kind == task.Saved }) { // as an agent does
+	if phase.HasSaved(w.events) { // as an agent does
 		options.WIP = task.WIPRef
 	}
 	return workspace.Prepare(context.WithoutCancel(ctx), options)
