@@ -148,8 +148,8 @@ func TestCopyTreeKeepsToItsRoom(t *testing.T) {
 	const files, size = 4, 1 << 20
 	from := t.TempDir()
 	for i := range files {
-		touch(t, from, fmt.Sprint(i))
-		if err := os.Truncate(filepath.Join(from, fmt.Sprint(i)), size); err != nil {
+		sparse := filepath.Join(from, fmt.Sprint(i))
+		if err := errors.Join(os.WriteFile(sparse, nil, 0o600), os.Truncate(sparse, size)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -189,8 +189,8 @@ func TestCopyTreeStopsWithTheContext(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 30 // of holes, of which hardly any is to be written
 	from, to := t.TempDir(), t.TempDir()
-	touch(t, from, "large")
-	if err := os.Truncate(filepath.Join(from, "large"), size); err != nil {
+	large := filepath.Join(from, "large")
+	if err := errors.Join(os.WriteFile(large, nil, 0o600), os.Truncate(large, size)); err != nil {
 		t.Fatal(err)
 	}
 	ctx := ended{t.Context(), &atomic.Int64{}}
