@@ -21,7 +21,7 @@ const (
 	// moved up first, so that a chain of any length takes no more memory and no more
 	// open files than a short one: so many for each processor.
 	removedAtOnce = 32
-	// mostMade is how many names are removed that were made while the removal went on.
+	// mostMade is how often something is found that was made while the removal went on.
 	mostMade = 1000
 )
 
@@ -46,8 +46,8 @@ func Remove(dir string) error {
 var errStillMade = errors.New("files are made in it while it is removed")
 
 // RemoveAll removes what has the name, with everything below it. What is not there
-// is not an error. Something that is made there meanwhile is removed too, up to a number:
-// then it fails, so that no program can hold whoever removes.
+// is not an error. What is made there meanwhile is removed too, but not without end: a removal
+// that finds something new again and again fails.
 func (f *Dir) RemoveAll(name string) error {
 	info, err := f.root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +64,7 @@ func (f *Dir) RemoveAll(name string) error {
 		return err
 	}
 	r := remover{top: top, beside: make(chan struct{}, max(runtime.GOMAXPROCS(0)-1, 0))}
-	if err := errors.Join(r.empty(top, folder{name: "."}), top.Close()); err != nil {
+	if err := errors.Join(r.empty(top, ".", 0), top.Close()); err != nil {
 		return err
 	}
 	return f.root.Remove(name)
@@ -88,64 +88,57 @@ func allow(in *os.Root, name string, info fs.FileInfo) error {
 // remover removes what is in a folder. As many folders are removed at a time as there are processors.
 type remover struct {
 	top    *os.Root
-	moved  atomic.Int64  // to the top, of what was there at first
-	made   atomic.Int64  // names that were removed and were not there at first
+	moved  atomic.Int64  // how many folders were moved to the top
+	made   atomic.Int64  // how often something was found that was made meanwhile
 	beside chan struct{} // has one for each that goes on beside the first
 }
 
-// folder is one that is emptied.
-type folder struct {
-	name  string // its path below the top
-	depth int
-	made  bool // meanwhile, so that all in it was too
-}
-
-// empty removes everything in a folder. Names beyond those that it had when it was listed first
-// were made meanwhile, or as many were.
-func (r *remover) empty(in *os.Root, at folder) error {
-	var first, moved int64 // how many of the first names are left, and how many names were moved here
-	for again := at.made; ; again = true {
+// empty removes everything in a folder, which is at a path below the top. It lists some names at a time.
+// Those beyond as many as it had at first, and were moved there, were made meanwhile.
+func (r *remover) empty(in *os.Root, at string, depth int) error {
+	var left, moved int64 // of the names that it had at first; how many had been moved
+	for first := true; ; first = false {
 		names, err := someNames(in)
 		if err != nil || len(names) == 0 {
 			return err
 		}
-		if !again {
-			if first, err = countNames(in, names); err != nil {
+		if first {
+			if left, err = countNames(in, names); err != nil {
 				return err
 			}
 		}
-		if at.depth == 0 {
-			first, moved = first+r.moved.Load()-moved, r.moved.Load()
+		if depth == 0 {
+			left, moved = left+r.moved.Load()-moved, r.moved.Load()
 		}
-		first -= int64(len(names))
-		of := folder{at.name, at.depth, first < 0}
-		if err := r.note(-first); err != nil {
+		if left -= int64(len(names)); left < 0 {
+			if err := r.note(-left); err != nil {
+				return err
+			}
+			left = 0
+		}
+		if err := r.all(in, at, names, depth); err != nil {
 			return err
 		}
-		first = max(first, 0)
-		if err := r.all(in, of, names); err != nil {
-			return err
-		}
-		if len(names) < part && at.depth > 0 {
+		if len(names) < part && depth > 0 {
 			return nil // to remove it says whether there is something again
 		}
 	}
 }
 
-// note notes that so many names were made meanwhile, if that is above 0.
-func (r *remover) note(names int64) error {
-	if r.made.Add(max(names, 0)) > mostMade {
+// note notes that something was found so often that was made meanwhile.
+func (r *remover) note(often int64) error {
+	if r.made.Add(often) > mostMade {
 		return errStillMade
 	}
 	return nil
 }
 
-// all removes what has the names. Of is the folder; whether it was made is said of the names.
-func (r *remover) all(in *os.Root, of folder, names []string) error {
+// all removes what has the names.
+func (r *remover) all(in *os.Root, at string, names []string, depth int) error {
 	var beside errgroup.Group
 	for _, name := range names {
 		remove := func() error {
-			if err := r.one(in, of, name); !errors.Is(err, fs.ErrNotExist) {
+			if err := r.one(in, at, name, depth); !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 			return nil
@@ -179,8 +172,8 @@ func someNames(in *os.Root) ([]string, error) {
 	return names, err
 }
 
-// countNames is how many names a folder has that has some already. They are counted as they are read, which
-// takes little of the time that it takes to remove them.
+// countNames is how many names a folder has, of which some are known. To read them takes little of the
+// time that it takes to remove what has them.
 func countNames(in *os.Root, some []string) (int64, error) {
 	if len(some) < part {
 		return int64(len(some)), nil
@@ -203,7 +196,7 @@ func countNames(in *os.Root, some []string) (int64, error) {
 }
 
 // one removes what has the name. Most things are files, of which nothing need be known.
-func (r *remover) one(in *os.Root, of folder, name string) error {
+func (r *remover) one(in *os.Root, at, name string, depth int) error {
 	removed := in.Remove(name)
 	if removed == nil || errors.Is(removed, fs.ErrNotExist) {
 		return removed
@@ -215,40 +208,31 @@ func (r *remover) one(in *os.Root, of folder, name string) error {
 	if !info.IsDir() {
 		return removed
 	}
-	if of.depth >= removedAtOnce {
-		return r.moveUp(in, of, name, info)
+	if depth >= removedAtOnce {
+		if err := allow(in, name, info); err != nil {
+			return err
+		}
+		r.moved.Add(1)
+		return r.top.Rename(path.Join(at, name), ".removed-"+rand.Text())
 	}
-	at := folder{path.Join(of.name, name), of.depth + 1, of.made}
 	for {
-		if err := r.emptyFolder(in, name, at, info); err != nil {
+		if err := r.emptyFolder(in, at, name, info, depth); err != nil {
 			return err
 		}
 		if removed = in.Remove(name); !errors.Is(removed, syscall.ENOTEMPTY) {
 			return removed
 		}
-		at.made = true
-		if err := r.note(1); err != nil { // it may be empty whenever it is listed
+		if err := r.note(1); err != nil {
 			return err
 		}
 	}
 }
 
-// moveUp moves a folder to the top, which is emptied until nothing is in it.
-func (r *remover) moveUp(in *os.Root, of folder, name string, info fs.FileInfo) error {
-	if err := allow(in, name, info); err != nil {
-		return err
-	}
-	if !of.made {
-		r.moved.Add(1)
-	}
-	return r.top.Rename(path.Join(of.name, name), ".removed-"+rand.Text())
-}
-
 // emptyFolder removes what is in the folder that has the name.
-func (r *remover) emptyFolder(in *os.Root, name string, at folder, info fs.FileInfo) error {
+func (r *remover) emptyFolder(in *os.Root, at, name string, info fs.FileInfo, depth int) error {
 	below, err := enter(in, name, info)
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.empty(below, at), below.Close())
+	return errors.Join(r.empty(below, path.Join(at, name), depth+1), below.Close())
 }

@@ -66,6 +66,33 @@ func TestATreeIsRemovedByAnyNumberOfProcessors(t *testing.T) {
 	}
 }
 
+// What is made beside the folders that are removed does not count them as new, however much is in these.
+func TestARemovalGoesOnWhenAFileWasMade(t *testing.T) {
+	t.Parallel()
+	const folders, files = 500, 40
+	dir := filepath.Join(t.TempDir(), "top")
+	for i := range folders {
+		at := filepath.Join(dir, fmt.Sprint(i))
+		if err := os.MkdirAll(at, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for j := range files {
+			touch(t, at, fmt.Sprint(j))
+		}
+	}
+	var maker sync.WaitGroup
+	maker.Go(func() {
+		for i := range folders { // fewer than would end the removal
+			_ = os.WriteFile(filepath.Join(dir, fmt.Sprint("file", i)), nil, 0o600) // the folder may be gone
+		}
+	})
+	err := workdir.Remove(dir)
+	maker.Wait()
+	if err := errors.Join(err, workdir.Remove(dir)); err != nil {
+		t.Error(err)
+	}
+}
+
 // makeFolders makes the same folders with a file in each again and again, until it is told to stop. That takes
 // two calls of the system for each, and many more to remove it. It makes the folder above too, when that is gone.
 func makeFolders(stop <-chan struct{}, begun func(), name, at string) {

@@ -71,7 +71,8 @@ func (e *Engine) countWarm(kind warmKind) int {
 
 // Replace notes a snapshot that a pod has written to its folder.
 func (e *Engine) Replace(ctx context.Context, key, folder string) error {
-	return e.replace(ctx, key, record{Folder: folder, Image: "x"})
+	now := e.config.Now()
+	return e.replace(ctx, key, record{Folder: folder, Image: "x", Made: now, Used: now})
 }
 
 // Folder is the one that has a snapshot, or empty if there is no such snapshot.

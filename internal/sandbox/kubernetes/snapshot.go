@@ -143,19 +143,20 @@ func (b *box) Snapshot(ctx context.Context, key string, before workdir.Listing) 
 	return e.snapshot(key, made), nil
 }
 
-// replace notes a snapshot in place of the key's older one, and removes that one's file. If this
-// fails, the snapshot is kept all the same: no record has the older folder, so that a later sweep
-// removes it.
+// replace notes a snapshot in place of the key's older one, and removes that one's file, unless a pod may
+// be about to read it. If this fails, the snapshot is kept all the same: no record has the older folder, so
+// that a later sweep removes it.
 func (e *Engine) replace(ctx context.Context, key string, made record) error {
 	records, err := e.index(ctx)
 	if err != nil {
-		return err
+		e.config.Log.WarnContext(ctx, "kubernetes: failed to look for an older snapshot", "snapshot", key, "error", err)
 	}
 	if err := e.note(ctx, key, &made); err != nil {
 		return failed(err, "the snapshot cannot be noted")
 	}
 	older, there := records[key]
-	if !there || older.Folder == made.Folder { // the same pod keeps to its folder
+	sameFolder := older.Folder == made.Folder // of a pod that keeps a snapshot again
+	if !there || sameFolder || made.Made.Sub(older.Used) < e.config.StartTimeout {
 		return nil
 	}
 	records[key] = made

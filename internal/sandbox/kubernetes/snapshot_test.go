@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/toryo-dev/toryo/internal/sandbox/kubernetes"
 )
@@ -22,6 +23,7 @@ import (
 type claimServer struct {
 	claim   string
 	full    bool // no pod can be made
+	now     time.Time
 	mutex   sync.Mutex
 	records map[string]string
 }
@@ -83,11 +85,17 @@ func (s *claimServer) engine(t *testing.T) *kubernetes.Engine {
 	s.claim, s.records = t.TempDir(), map[string]string{}
 	server := httptest.NewTLSServer(s)
 	t.Cleanup(server.Close)
-	return newEngine(t, kubernetes.Config{Kubeconfig: kubeconfigFor(t, server.URL, "x"), NewGate: noGate, Claim: "snapshots", Log: slog.New(slog.DiscardHandler)})
+	return newEngine(t, kubernetes.Config{Kubeconfig: kubeconfigFor(t, server.URL, "x"), NewGate: noGate, Claim: "snapshots", Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return s.now }})
 }
 
-// keep makes a snapshot in a folder of the claim.
+// keep makes a snapshot in a folder of the claim, long after the one before.
 func (s *claimServer) keep(t *testing.T, engine *kubernetes.Engine, key, folder string) {
+	t.Helper()
+	s.now = s.now.Add(time.Hour)
+	s.keepNow(t, engine, key, folder)
+}
+
+func (s *claimServer) keepNow(t *testing.T, engine *kubernetes.Engine, key, folder string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Join(s.claim, folder), 0o700); err != nil {
 		t.Fatal(err)
@@ -130,6 +138,16 @@ func TestASnapshotThatIsMadeAgainTakesTheClaimOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.has(t, "toryo-other")
+}
+
+// A file that was just used stays for now: a pod of another agent may be about to read it.
+func TestTheFileOfASnapshotInUseStays(t *testing.T) {
+	t.Parallel()
+	s := &claimServer{}
+	engine := s.engine(t)
+	s.keep(t, engine, "env-0001", "toryo-first")
+	s.keepNow(t, engine, "env-0001", "toryo-second")
+	s.has(t, "toryo-first", "toryo-second")
 }
 
 // Where there is no room to remove the older file, the snapshot is kept all the same.

@@ -217,7 +217,8 @@ func (s SnapshotStore) Get(ctx context.Context, key, home, workspace string) err
 		return err
 	}
 	dir := filepath.Join(s.Dir, key)
-	if _, err := os.Stat(filepath.Join(dir, infoFile)); err != nil {
+	info, err := os.Stat(filepath.Join(dir, infoFile))
+	if err != nil {
 		return task.Wrap(task.NotFound, err, "there is no such snapshot")
 	}
 	now := time.Now()
@@ -227,10 +228,17 @@ func (s SnapshotStore) Get(ctx context.Context, key, home, workspace string) err
 	if taken, found := s.take(key); found {
 		return errors.Join(put(taken, home, workspace, func(from, to string) error { return move(ctx, from, to) }), workdir.Remove(taken))
 	}
-	return put(dir, home, workspace, func(from, to string) error {
+	err = put(dir, home, workspace, func(from, to string) error {
 		_, err := workdir.CopyTree(ctx, from, to, workdir.CopyOptions{KeepExisting: true, Owner: NewOwner()})
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	if same, err := os.Stat(filepath.Join(dir, infoFile)); err != nil || !os.SameFile(info, same) {
+		return task.Errorf(task.NotFound, "the snapshot was removed while it was copied")
+	}
+	return nil
 }
 
 // put places the home and the workspace of a snapshot.
@@ -311,10 +319,18 @@ func (s SnapshotStore) All() ([]sandbox.Snapshot, error) {
 	return all, nil
 }
 
-// Remove removes a snapshot. One that is not there is not an error.
+// Remove removes a snapshot. One that is not there is not an error. It is renamed first: what starts from
+// it meanwhile finds all of it or nothing.
 func (s SnapshotStore) Remove(key string) error {
 	if err := sandbox.ValidateKey(key); err != nil {
 		return err
 	}
-	return workdir.Remove(filepath.Join(s.Dir, key))
+	gone := filepath.Join(s.Dir, ".old-"+rand.Text())
+	if err := os.Rename(filepath.Join(s.Dir, key), gone); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return fmt.Errorf("remove the snapshot: %w", err)
+	}
+	return workdir.Remove(gone)
 }

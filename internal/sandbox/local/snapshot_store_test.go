@@ -211,3 +211,43 @@ func TestASnapshotIsNotMadeWhenTheContextEnds(t *testing.T) {
 		t.Errorf("in the store are %v, %v", left, err)
 	}
 }
+
+// calls is a context that does something when it is asked whether it has ended.
+type calls struct {
+	context.Context
+	do func()
+}
+
+func (c calls) Err() error {
+	c.do()
+	return nil
+}
+
+// What starts from a snapshot that is removed meanwhile does not take a part of it for the whole.
+func TestASnapshotIsNotRestoredInPart(t *testing.T) {
+	t.Parallel()
+	home, store := t.TempDir(), local.SnapshotStore{Dir: t.TempDir()}
+	for i := range 50 {
+		fill(t, home, map[string]string{fmt.Sprint("folder", i, "/file"): "content"})
+	}
+	if _, err := store.Put(t.Context(), snapshotKey, local.Contents{Home: home, Workspace: t.TempDir(), Most: most}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Get(t.Context(), snapshotKey, t.TempDir(), t.TempDir()); err != nil { // takes the copy that is ready
+		t.Fatal(err)
+	}
+	var once sync.Once
+	removes := calls{t.Context(), func() {
+		once.Do(func() {
+			if err := store.Remove(snapshotKey); err != nil {
+				t.Error(err)
+			}
+		})
+	}}
+	if err := store.Get(removes, snapshotKey, t.TempDir(), t.TempDir()); err == nil {
+		t.Error("a part of it was restored")
+	}
+	if left, err := os.ReadDir(store.Dir); err != nil || len(left) != 0 {
+		t.Errorf("in the store are %v, %v", left, err)
+	}
+}
