@@ -172,7 +172,7 @@ func TestCopyTreeKeepsToItsRoom(t *testing.T) {
 
 // ended is a context that ends after it was asked so many times.
 type ended struct {
-	context.Context
+	context.Context //nolint:containedctx // it is one
 
 	asked *atomic.Int64
 }

@@ -96,33 +96,34 @@ type remover struct {
 // empty removes everything in a folder, which is at a path below the top. It lists some names at a time.
 // Those beyond as many as it had at first, and were moved there, were made meanwhile.
 func (r *remover) empty(in *os.Root, at string, depth int) error {
-	var left, moved int64 // of the names that it had at first; how many had been moved
-	for first := true; ; first = false {
-		names, err := someNames(in)
-		if err != nil || len(names) == 0 {
-			return err
-		}
-		if first {
-			if left, err = countNames(in, names); err != nil {
-				return err
-			}
-		}
+	names, err := someNames(in)
+	if err != nil {
+		return err
+	}
+	left, err := countNames(in, names)
+	if err != nil {
+		return err
+	}
+	for moved := int64(0); len(names) > 0; {
 		if depth == 0 {
 			left, moved = left+r.moved.Load()-moved, r.moved.Load()
 		}
-		if left -= int64(len(names)); left < 0 {
-			if err := r.note(-left); err != nil {
-				return err
-			}
-			left = 0
+		left -= int64(len(names))
+		if err := r.note(max(-left, 0)); err != nil {
+			return err
 		}
+		left = max(left, 0)
 		if err := r.all(in, at, names, depth); err != nil {
 			return err
 		}
 		if len(names) < part && depth > 0 {
 			return nil // to remove it says whether there is something again
 		}
+		if names, err = someNames(in); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // note notes that something was found so often that was made meanwhile.

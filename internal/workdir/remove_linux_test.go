@@ -121,11 +121,12 @@ func makeFolders(stop <-chan struct{}, begun func(), name, at string) {
 const namesOfOne = 100
 
 // Programs that go on making files do not hold a removal, at whatever depth they do.
+//
+//nolint:paralleltest // the makers keep the processors busy
 func TestARemovalEndsWhileFilesAreMade(t *testing.T) {
-	t.Parallel()
 	const makers = 8
 	for what, below := range map[string]string{"at the top": ".", "below": "below", "deep": strings.Repeat("d/", 40)} {
-		t.Run(what, func(t *testing.T) { //nolint:paralleltest // the makers of one keep the processors busy
+		t.Run(what, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "top")
 			if err := os.MkdirAll(filepath.Join(dir, below), 0o700); err != nil {
 				t.Fatal(err)

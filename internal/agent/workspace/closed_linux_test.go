@@ -84,7 +84,7 @@ func TestWhatWasSavedAndIsClosed(t *testing.T) {
 			put(t, w.Workspace(), "closed/a.txt", "changed\n")
 			put(t, w.Workspace(), "closed/made.txt", "made\n")
 			put(t, w.Workspace(), "closed/new/deep.txt", "deep\n")
-			if err := os.Remove(filepath.Join(w.Workspace(), "closed/gone.txt")); err != nil {
+			if err := os.Remove(filepath.Join(w.Workspace(), "closed", "gone.txt")); err != nil {
 				t.Fatal(err)
 			}
 			save(t, w)

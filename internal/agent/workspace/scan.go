@@ -196,7 +196,7 @@ func (w *Workspace) see(ctx context.Context, near *nearby, name string, was file
 	if last, seen := w.seen[name]; seen && from.certain && last.look == from {
 		return last.file, true, nil
 	}
-	return w.read(name, was)
+	return w.read(name)
 }
 
 // seeLarge looks at a file over the limit. One that the history has like this is no
@@ -213,7 +213,7 @@ func (w *Workspace) seeLarge(ctx context.Context, name string, was file, info fs
 			return file{}, false, err
 		}
 		if had == info.Size() {
-			now, there, err = w.read(name, was)
+			now, there, err = w.read(name)
 			if err != nil || there && now.hash == was.hash {
 				return now, there, err
 			}
@@ -241,11 +241,11 @@ func (w *Workspace) sizeOf(ctx context.Context, hash string) (int64, error) {
 }
 
 // read reads one file to name its content.
-func (w *Workspace) read(name string, was file) (now file, there bool, err error) {
+func (w *Workspace) read(name string) (now file, there bool, err error) {
 	opened, err := w.openFile(name)
 	if errors.Is(err, fs.ErrPermission) {
-		was, there = w.unreadable(name)
-		return was, there, nil
+		now, there = w.unreadable(name)
+		return now, there, nil
 	}
 	if err != nil || opened == nil {
 		return file{}, false, err
@@ -262,7 +262,7 @@ func (w *Workspace) read(name string, was file) (now file, there bool, err error
 		return file{}, false, failure(err, "cannot read the file "+quote(name))
 	}
 	if n < info.Size() { // it got shorter while we read it
-		return w.read(name, was)
+		return w.read(name)
 	}
 	now = file{modeOf(info), hex.EncodeToString(sum.Sum(nil))}
 	from.certain = from.certain && w.now().Sub(from.changed) > settled

@@ -214,7 +214,8 @@ func TestASnapshotIsNotMadeWhenTheContextEnds(t *testing.T) {
 
 // calls is a context that does something when it is asked whether it has ended.
 type calls struct {
-	context.Context
+	context.Context //nolint:containedctx // it is one
+
 	do func()
 }
 
