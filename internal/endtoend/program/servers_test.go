@@ -242,7 +242,7 @@ func goOnElsewhere(t *testing.T, on *giteaPlace) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	pulled, err := held.OpenPull(ctx, open)
-	for task.CodeOf(err) == task.Unavailable && ctx.Err() == nil { // as agents do: what the first server was writing when it was killed is its own for a while
+	for task.CodeOf(err) == task.Unavailable && ctx.Err() == nil { // as agents do
 		pulled, err = held.OpenPull(ctx, open)
 	}
 	if err != nil {

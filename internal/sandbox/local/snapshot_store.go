@@ -173,7 +173,14 @@ func (s SnapshotStore) PrepareNext(ctx context.Context, key string, log *slog.Lo
 // take moves the prepared copy, if there is one, to where only the caller uses it.
 func (s SnapshotStore) take(key string) (taken string, found bool) {
 	taken = filepath.Join(s.Dir, ".taken-"+rand.Text())
-	return taken, os.Rename(filepath.Join(s.Dir, key, readyFolder), taken) == nil
+	return taken, setAside(filepath.Join(s.Dir, key, readyFolder), taken) == nil
+}
+
+// setAside renames a folder to one that is removed as a leftover only a day from now.
+func setAside(dir, to string) error {
+	now := time.Now()
+	_ = os.Chtimes(dir, now, now) // the rename says what is wrong
+	return os.Rename(dir, to)
 }
 
 // fill copies what is to be kept. The sandbox may write meanwhile, so that the copies are bounded too.
@@ -301,6 +308,9 @@ func (s SnapshotStore) All() ([]sandbox.Snapshot, error) {
 	}
 	var all []sandbox.Snapshot
 	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), ".") {
+			continue // it is being written, taken or removed
+		}
 		path := filepath.Join(s.Dir, entry.Name(), infoFile)
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -326,7 +336,7 @@ func (s SnapshotStore) Remove(key string) error {
 		return err
 	}
 	gone := filepath.Join(s.Dir, ".old-"+rand.Text())
-	if err := os.Rename(filepath.Join(s.Dir, key), gone); err != nil {
+	if err := setAside(filepath.Join(s.Dir, key), gone); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
