@@ -49,6 +49,7 @@ func serve(options Options) error {
 	if err := seccomp.FilterCalls(seccomp.OrdinarySockets); err != nil { // what confined the process before holds too
 		return err
 	}
+	_ = lockProgram() // a system that does not let it has a guest that is slow when memory is short
 	unix.Umask(0o022)
 	connection, timeout, err := openConnection(options)
 	if err != nil {
