@@ -221,7 +221,8 @@ func (r *Runs) deliver(ctx context.Context, write outbox.Write, payload outbox.P
 		}
 		select {
 		case <-ctx.Done():
-			return store.Action{}, task.Wrap(task.Unavailable, ctx.Err(), fmt.Sprintf("the forge has not taken the write %s yet", action.Kind)).WithHint("ask again")
+			text := fmt.Sprintf("the forge has not taken the write %s yet, after %d attempts", action.Kind, action.Attempts)
+			return store.Action{}, task.Wrap(task.Unavailable, ctx.Err(), text).WithHint("ask again")
 		case <-rung:
 		case <-look.C:
 		}

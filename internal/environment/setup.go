@@ -273,14 +273,12 @@ func (r *setupRun) start(ctx context.Context) error {
 	r.manifests = nil // what ran before may have changed them
 	r.nameSnapshot(ctx, spec.Image)
 	for _, warm := range r.warm(ctx, spec.Image) {
-		spec.Snapshot = warm.Key
-		box, err := r.Engine.Start(ctx, spec)
+		box, err := r.startFrom(ctx, spec, warm.Key)
 		if err == nil {
 			r.box, r.result.SetupResult.FromSnapshot, r.kept = box, warm.Key, warm.Kept
 			return nil
 		}
 		r.result.Warnings = append(r.result.Warnings, "the snapshot could not be used: "+err.Error())
-		spec.Snapshot = ""
 	}
 	box, err := r.startCold(ctx, spec)
 	if err != nil {
@@ -288,6 +286,17 @@ func (r *setupRun) start(ctx context.Context) error {
 	}
 	r.box = box
 	return nil
+}
+
+// startFrom starts the sandbox from a snapshot. If that fails, what it has put into the workspace by then
+// is removed: it would be taken for the project's own.
+func (r *setupRun) startFrom(ctx context.Context, spec sandbox.Spec, key string) (sandbox.Sandbox, error) {
+	spec.Snapshot = key
+	box, err := r.Engine.Start(ctx, spec)
+	if err != nil {
+		return nil, errors.Join(err, workdir.RemoveAdded(spec.Workspace, r.before))
+	}
+	return box, nil
 }
 
 // notStarted is the failure of a start. That of a machine without sandboxes says nothing about

@@ -495,6 +495,45 @@ func TestSnapshotsAreKeptAndUsed(t *testing.T) {
 	}
 }
 
+// What a start from a snapshot has put into the workspace when it fails does not stay: the next one would
+// take it for the project's.
+func TestAFailedStartLeavesNothing(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("the snapshot was removed while it was copied")
+	began := func(t *testing.T, b *bench) {
+		t.Helper()
+		if last := b.engine.starts[len(b.engine.starts)-1]; last.Snapshot != "" {
+			t.Errorf("the last start was from %s", last.Snapshot)
+		}
+		if _, err := os.Stat(filepath.Join(b.dir, "half")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a part of the snapshot is in the workspace: %v", err)
+		}
+	}
+	t.Run("of the project", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t)
+		b.Snapshots = 1 << 30
+		b.engine.results["check"] = []any{printed("OK")}
+		b.run(t, plan)
+		b.engine.snapshots = []sandbox.Snapshot{{Key: b.engine.kept[0]}}
+		b.engine.restored, b.engine.startErrs = "half", []error{failed}
+		if got := b.run(t, plan); got.Result.OverallStatus != environment.Succeeded || len(got.Result.Warnings) == 0 {
+			t.Errorf("got %+v", got.Result)
+		}
+		began(t, b)
+	})
+	t.Run("of the toolchain", func(t *testing.T) {
+		t.Parallel()
+		b := newGoBench(t)
+		b.engine.restored, b.engine.startErrs = "half", []error{nil, failed}
+		b.runFor(t, environment.Source{Project: "ours"}, goPlan)
+		if len(b.engine.starts) != 3 {
+			t.Errorf("%d starts", len(b.engine.starts))
+		}
+		began(t, b)
+	})
+}
+
 // Plans with the same set-up share a snapshot whatever their verification is, which is no part
 // of it: it is made before. So one plan's wrong verification does not remove what is of all.
 func TestVerificationIsNotInTheSnapshot(t *testing.T) {

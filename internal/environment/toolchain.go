@@ -44,13 +44,12 @@ const compileAgain = time.Hour
 // startCold starts the sandbox for a set-up from nothing, with what the toolchains have
 // compiled where that can be had.
 func (r *setupRun) startCold(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	if spec.Snapshot = r.toolchain(ctx, spec); spec.Snapshot != "" {
-		box, err := r.Engine.Start(ctx, spec)
+	if key := r.toolchain(ctx, spec); key != "" {
+		box, err := r.startFrom(ctx, spec, key)
 		if err == nil {
 			return box, nil
 		}
-		r.Log.WarnContext(ctx, "environment set-up: failed to start with the compiled toolchain", "snapshot", spec.Snapshot, "error", err)
-		spec.Snapshot = ""
+		r.Log.WarnContext(ctx, "environment set-up: failed to start with the compiled toolchain", "snapshot", key, "error", err)
 	}
 	return r.Engine.Start(ctx, spec)
 }

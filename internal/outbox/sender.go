@@ -167,10 +167,7 @@ func (s *Sender) Start(ctx context.Context) {
 	s.mu.Lock()
 	s.cancel, s.stop, s.stopped = cancel, make(chan struct{}), make(chan struct{})
 	s.mu.Unlock()
-	// What a server had in its hands that is gone is free then: one that is known to have
-	// ended, and any other.
-	s.WakeAt(s.options.Now().Add(Settling))
-	s.WakeAt(s.options.Now().Add(heldFor))
+	s.WakeAt(s.options.Now().Add(Settling)) // what a server had that is known to have ended is free then
 	go s.run(ctx)
 }
 
@@ -208,8 +205,12 @@ func (s *Sender) run(ctx context.Context) {
 	trouble := lifecycle.NewBackoff(longestBackoff)
 	for {
 		begun := time.Now()
-		actions, err := s.take(ctx, len(free))
+		room := len(free)
+		actions, err := s.take(ctx, room)
 		pause := s.options.LookEvery
+		if err == nil && len(actions) == 0 && room > 0 {
+			pause, err = s.untilNext(ctx, pause)
+		}
 		if err != nil {
 			pause = min(pause, trouble.NextBackOff())
 			s.options.Log.ErrorContext(ctx, "failed to read the outbox", "error", err, "again", pause)
@@ -242,6 +243,19 @@ func (s *Sender) take(ctx context.Context, room int) ([]store.Action, error) {
 	ctx, cancel := context.WithTimeout(ctx, heldLonger)
 	defer cancel()
 	return s.options.Outbox.Take(ctx, now, now.Add(heldFor), room)
+}
+
+// untilNext is how long it is until something in the outbox falls due or is no longer held, and at most
+// pause. What a server had that was killed holds up what comes after it until its hold ends.
+func (s *Sender) untilNext(ctx context.Context, pause time.Duration) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, heldLonger)
+	defer cancel()
+	now := s.options.Now()
+	next, err := s.options.Outbox.NextAction(ctx, now)
+	if err != nil || next.IsZero() {
+		return pause, err
+	}
+	return min(pause, next.Sub(now)), nil
 }
 
 // rest waits until there is something to do, or for the pause. It is false when
@@ -309,7 +323,6 @@ func (s *Sender) handle(ctx context.Context, action store.Action, after time.Tim
 		// It stays held, is taken again when the hold ends, and then the forge
 		// is looked at first.
 		log.ErrorContext(ctx, "failed to record the result of a forge write", "error", err)
-		s.WakeAt(s.options.Now().Add(heldFor))
 	}
 	if s.options.Snapshots != nil && end.status == store.Delivered && action.Lane != laneOf(Progress{}) {
 		s.options.Snapshots.Changed(action.Item)

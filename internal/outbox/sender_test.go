@@ -526,10 +526,34 @@ func TestHoldEndsWithTheProcess(t *testing.T) {
 		killed, cancel := context.WithCancel(t.Context())
 		cancel()
 		first.Stop(killed)
-		if action := d.after(t, 71*time.Second, key); action.Status != store.Delivered || action.Attempts != 2 {
+		if action := d.after(t, 62*time.Second, key); action.Status != store.Delivered || action.Attempts != 2 {
 			t.Errorf("what a dead process held is %+v", action)
 		}
 		if diff := cmp.Diff([]string{"hello"}, d.bodies(t)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// What a killed server held is in the way of what comes after it until its hold ends, and no longer:
+// another server looks then, and not only at its next regular look.
+func TestAHoldThatEndsIsSeen(t *testing.T) {
+	t.Parallel()
+	withFixture(t, func(d *fixture) {
+		t := d.t
+		const held, letGo = 100 * time.Second, 20 * time.Second // the second is for a server that is not dead after all
+		d.put(t, "1", outbox.Comment{Text: "one"})
+		d.store.ActAs("killed")
+		if taken, err := d.store.Take(t.Context(), time.Now(), time.Now().Add(held), 1); err != nil || len(taken) != 1 {
+			t.Fatalf("taken were %+v, %v", taken, err)
+		}
+		d.store.ActAs("other")
+		d.send(t)
+		key := d.put(t, "2", outbox.Comment{Text: "two"})
+		if action := d.after(t, held+letGo+time.Second, key); action.Status != store.Delivered {
+			t.Errorf("what comes after it is %+v", action)
+		}
+		if diff := cmp.Diff([]string{"one", "two"}, d.bodies(t)); diff != "" {
 			t.Error(diff)
 		}
 	})

@@ -243,6 +243,7 @@ func goOnElsewhere(t *testing.T, on *giteaPlace) {
 	defer cancel()
 	pulled, err := held.OpenPull(ctx, open)
 	for task.CodeOf(err) == task.Unavailable && ctx.Err() == nil { // as agents do
+		t.Logf("asked again: %v", err)
 		pulled, err = held.OpenPull(ctx, open)
 	}
 	if err != nil {

@@ -62,9 +62,7 @@ func (s SnapshotStore) Put(ctx context.Context, key string, contents Contents) (
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return sandbox.Snapshot{}, task.Wrap(task.DataDir, err, "the folder for snapshots cannot be made")
 	}
-	if err := s.removeLeftovers(time.Now()); err != nil {
-		return sandbox.Snapshot{}, err
-	}
+	_ = s.removeLeftovers(time.Now()) // Sweep says what cannot be removed
 	made, err := os.MkdirTemp(s.Dir, ".new-")
 	if err != nil {
 		return sandbox.Snapshot{}, task.Wrap(task.DataDir, err, "a snapshot cannot be written")
@@ -98,7 +96,7 @@ func (s SnapshotStore) Put(ctx context.Context, key string, contents Contents) (
 	return snapshot, s.Prepare(ctx, key)
 }
 
-// Sweep removes what was being written or taken when a program ended.
+// Sweep removes what was being written, taken or removed when a program ended.
 func (s SnapshotStore) Sweep() error {
 	err := s.removeLeftovers(time.Now())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,22 +105,21 @@ func (s SnapshotStore) Sweep() error {
 	return err
 }
 
-// removeLeftovers removes what was being written or taken when a program ended.
+// removeLeftovers removes what was being written, taken or removed when a program ended.
 func (s SnapshotStore) removeLeftovers(now time.Time) error {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {
 		return err
 	}
+	var failed []error
 	for _, entry := range entries {
 		info, err := entry.Info()
 		if err != nil || !strings.HasPrefix(entry.Name(), ".") || now.Sub(info.ModTime()) < leftoverAge {
 			continue
 		}
-		if err := workdir.Remove(filepath.Join(s.Dir, entry.Name())); err != nil {
-			return err
-		}
+		failed = append(failed, workdir.Remove(filepath.Join(s.Dir, entry.Name())))
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // Prepare makes the copy for the next sandbox, if there is none. A snapshot that
@@ -239,13 +236,13 @@ func (s SnapshotStore) Get(ctx context.Context, key, home, workspace string) err
 		_, err := workdir.CopyTree(ctx, from, to, workdir.CopyOptions{KeepExisting: true, Owner: NewOwner()})
 		return err
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if same, err := os.Stat(filepath.Join(dir, infoFile)); err != nil || !os.SameFile(info, same) {
+	if same, gone := os.Stat(filepath.Join(dir, infoFile)); gone != nil || !os.SameFile(info, same) {
 		return task.Errorf(task.NotFound, "the snapshot was removed while it was copied")
 	}
-	return nil
+	return err
 }
 
 // put places the home and the workspace of a snapshot.
@@ -329,8 +326,8 @@ func (s SnapshotStore) All() ([]sandbox.Snapshot, error) {
 	return all, nil
 }
 
-// Remove removes a snapshot. One that is not there is not an error. It is renamed first: what starts from
-// it meanwhile finds all of it or nothing.
+// Remove removes a snapshot. One that is not there is not an error. It is renamed first, so that a removal
+// that is cut off leaves no part of it; Get notices when it goes meanwhile.
 func (s SnapshotStore) Remove(key string) error {
 	if err := sandbox.ValidateKey(key); err != nil {
 		return err

@@ -235,11 +235,10 @@ func TestASnapshotIsNotRestoredInPart(t *testing.T) {
 	if err := store.Get(t.Context(), snapshotKey, "", t.TempDir()); err != nil { // takes the copy that is ready
 		t.Fatal(err)
 	}
-	kept := filepath.Join(store.Dir, snapshotKey)
 	var once sync.Once
 	removes := calls{t.Context(), func() {
 		once.Do(func() {
-			if err := os.Rename(kept, filepath.Join(store.Dir, ".old-x")); err != nil { // with which a removal begins
+			if err := store.Remove(snapshotKey); err != nil {
 				t.Error(err)
 			}
 		})

@@ -147,6 +147,16 @@ func refuseStale(ctx context.Context, q session, ids []string) error {
 	return nil
 }
 
+// NextAction implements store.Outbox.
+func (s *Store) NextAction(ctx context.Context, now time.Time) (time.Time, error) {
+	next, err := all(ctx, s, scanNumber, `SELECT MIN(CASE WHEN held_until > due_at THEN held_until ELSE due_at END) FROM actions
+		WHERE status = 'pending' AND (due_at > ? OR held_until > ?) HAVING COUNT(*) > 0`, now.UnixMicro(), now.UnixMicro())
+	if err != nil || len(next) == 0 {
+		return time.Time{}, err
+	}
+	return time.UnixMicro(next[0]).UTC(), nil
+}
+
 // KeepTaken implements store.Outbox.
 func (s *Store) KeepTaken(ctx context.Context, id string, attempt int, until time.Time) error {
 	return s.write(ctx, func(q session) error {
