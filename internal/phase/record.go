@@ -148,6 +148,8 @@ func (j *journal) Append(ctx context.Context, entry conversation.Entry) error {
 	kind, written := task.MessageSent, Entry{Phase: j.phase, Conversation: j.conversation, Message: &entry}
 	if j.signal != nil {
 		kind, written.Signal, written.Step = task.SignalTaken, j.signal, j.run.step()
+	} else if entry.Message != nil && len(entry.Message.Calls()) > 0 {
+		written.Followed = true // by the begin of the first call, or the message with all results
 	}
 	return j.run.append(ctx, kind, written)
 }

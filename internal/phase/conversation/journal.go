@@ -30,8 +30,8 @@ type Entry struct {
 	Compaction *Compaction  `json:"compaction,omitempty"`
 }
 
-// Journal keeps the entries of a conversation. An entry is durable when Append
-// returns.
+// Journal keeps the entries of a conversation. An entry is durable when Append returns; a message of the
+// model with calls may be with the next entry only, which comes before the first call begins.
 type Journal interface {
 	Append(ctx context.Context, entry Entry) error
 }

@@ -1,10 +1,5 @@
 package guest
 
-import (
-	"fmt"
-	"strings"
-)
-
 // A command runs in a shell of its own that begins with the state that the last
 // one left and leaves its own state at the end. To the commands that is one shell
 // session, yet none of them can break it: a shell that calls exit or exec, or is
@@ -23,8 +18,8 @@ const stateMark = "# whole"
 
 // bashScript keeps folder, variables, functions, aliases, options and the file
 // mode mask. Options that are as in a new shell are left out: to write them line by line
-// takes as long as all else of it.
-var bashScript = `
+// takes as long as all else of it. The guest leaves out variables of the shell's own; see withoutOwn.
+const bashScript = `
 __toryo_state=$1 __toryo_command=$2 __toryo_folder=$5 __toryo_was= __toryo_set=$SHELLOPTS __toryo_shopt=$BASHOPTS
 ulimit -c 0 2>/dev/null
 { echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null
@@ -37,12 +32,7 @@ set --
   [ "$SHELLOPTS" = "$__toryo_set" ] || set +o
   set +eux
   [ -z "$__toryo_was" ] || \builtin cd -- "$__toryo_was"
-  for __toryo_name in ` + bashNames() + `; do
-    case $__toryo_name in
-    __toryo_*|BASH*|EUID|UID|PPID|SHELLOPTS|RANDOM|SRANDOM|SECONDS|LINENO|EPOCH*|FUNCNAME|GROUPS|DIRSTACK|PIPESTATUS|HISTCMD|OPTIND|OPTERR|OPTARG|SHLVL|PWD|COMP_*|_) ;;
-    *) declare -p "$__toryo_name" ;;
-    esac
-  done
+  declare -p
   declare -f; alias -p; umask -p
   [ "$BASHOPTS" = "$__toryo_shopt" ] || shopt -p
   printf "builtin cd -- %q\n" "$PWD"
@@ -50,15 +40,6 @@ set --
 } >>"$__toryo_state.new" 2>/dev/null' EXIT
 . "$__toryo_command"
 `
-
-// bashNames expands to the names of all variables without a subshell.
-func bashNames() string {
-	var names strings.Builder
-	for _, first := range "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_" {
-		fmt.Fprintf(&names, `"${!%c@}" `, first)
-	}
-	return names.String()
-}
 
 // plainScript is for a shell that is not bash: it keeps the folder, exported
 // variables and the file mode mask.

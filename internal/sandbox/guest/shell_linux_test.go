@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -37,9 +38,7 @@ func TestCommandsStartInTheirFolder(t *testing.T) { //nolint:paralleltest // see
 				if status != 0 {
 					return fmt.Sprintf("failed with %#x: %s", uint32(status), output)
 				}
-				if err := os.Rename(state+".new", state); err != nil {
-					t.Fatal(err)
-				}
+				takeOver(t, state)
 				return output
 			}
 			run("", "cd 'its own'; export A=1")
@@ -87,12 +86,22 @@ func TestOptionsAreKept(t *testing.T) {
 		if got, status := runBelowReaper(t, top, program, "-c", bashScript, "toryo", state, command, "0", "0", ""); got != one.want || status != 0 {
 			t.Errorf("after %q it printed %q and ended with %#x", one.text, got, uint32(status))
 		}
-		if err := os.Rename(state+".new", state); err != nil {
-			t.Fatal(err)
-		}
+		takeOver(t, state)
 		if text, err := os.ReadFile(state); err != nil || one.text == "LANG=C.UTF-8" && strings.Contains(string(text), "shopt") {
 			t.Errorf("what a new shell has is in the state: %s, %v", text, err)
 		}
+	}
+}
+
+// takeOver has the next shell begin with what the last one left.
+func takeOver(t *testing.T, state string) {
+	t.Helper()
+	left, err := os.ReadFile(state + ".new")
+	if err == nil {
+		err = os.WriteFile(state, withoutOwn(left), 0o600)
+	}
+	if err = errors.Join(err, os.Remove(state+".new")); err != nil {
+		t.Fatal(err)
 	}
 }
 

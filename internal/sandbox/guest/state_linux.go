@@ -19,8 +19,6 @@ const (
 	commandFile = "command"
 	// longestState is how much a shell may leave for the next.
 	longestState = 4 << 20
-	// shortState is how much of it is read whole: the guest is to stay small.
-	shortState = 64 << 10
 )
 
 // stateOf is the file with the state of a session.
@@ -108,35 +106,20 @@ func (s *server) keepState(session string) {
 		return // the older state holds, if there is one
 	}
 	defer func() { _ = folder.Close() }()
-	if !isWhole(folder, newStateOf(session)) || isSame(folder, newStateOf(session), stateOf(session)) {
+	left, err := folder.ReadFile(newStateOf(session), longestState)
+	if err != nil || !bytes.HasSuffix(left, []byte(stateMark+"\n")) {
+		return // it was killed, for example
+	}
+	kept := withoutOwn(left)
+	if older, err := folder.ReadFile(stateOf(session), longestState); err == nil && bytes.Equal(kept, older) {
 		return // most commands change nothing of it
 	}
-	_ = folder.Root().Rename(newStateOf(session), stateOf(session)) // or the older state holds
-}
-
-// isWhole reports whether a state ends as it should.
-func isWhole(folder *workdir.Dir, state string) bool {
-	file, info, err := folder.OpenFile(state)
+	file, err := emptyFile(folder, newStateOf(session))
 	if err != nil {
-		return false
+		return
 	}
-	defer func() { _ = file.Close() }() // it was only read
-	ending := make([]byte, len(stateMark)+1)
-	if info.Size() < int64(len(ending)) || info.Size() > longestState {
-		return false
+	_, err = file.Write(kept)
+	if err = errors.Join(err, file.Close()); err == nil {
+		_ = folder.Root().Rename(newStateOf(session), stateOf(session)) // or the older state holds
 	}
-	_, err = file.ReadAt(ending, info.Size()-int64(len(ending)))
-	return err == nil && string(ending) == stateMark+"\n"
-}
-
-// isSame reports whether two states are short and the same.
-func isSame(folder *workdir.Dir, one, other string) bool {
-	oneInfo, err := folder.Lstat(one)
-	otherInfo, otherErr := folder.Lstat(other)
-	if err != nil || otherErr != nil || oneInfo.Size() != otherInfo.Size() || oneInfo.Size() > shortState {
-		return false
-	}
-	oneText, err := folder.ReadFile(one, shortState)
-	otherText, otherErr := folder.ReadFile(other, shortState)
-	return err == nil && otherErr == nil && bytes.Equal(oneText, otherText)
 }

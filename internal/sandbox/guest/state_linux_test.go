@@ -46,14 +46,6 @@ func TestStateIsKept(t *testing.T) {
 		run(leaves)
 		has(leaves)
 	}
-	long := "A=" + strings.Repeat("3", shortState) + "\n" + stateMark + "\n"
-	for range 2 {
-		run(long)
-		has(long)
-		if _, err := os.Lstat(next); !os.IsNotExist(err) {
-			t.Errorf("a long state was read to compare it: %v", err)
-		}
-	}
 	run(two)
 	run("A=3; the shell was kil")
 	has(two)
