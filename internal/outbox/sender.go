@@ -205,12 +205,7 @@ func (s *Sender) run(ctx context.Context) {
 	trouble := lifecycle.NewBackoff(longestBackoff)
 	for {
 		begun := time.Now()
-		room := len(free)
-		actions, err := s.take(ctx, room)
-		pause := s.options.LookEvery
-		if err == nil && len(actions) == 0 && room > 0 {
-			pause, err = s.untilNext(ctx, pause)
-		}
+		actions, pause, err := s.look(ctx, len(free))
 		if err != nil {
 			pause = min(pause, trouble.NextBackOff())
 			s.options.Log.ErrorContext(ctx, "failed to read the outbox", "error", err, "again", pause)
@@ -231,31 +226,29 @@ func (s *Sender) run(ctx context.Context) {
 	}
 }
 
-// take takes what is due, as much as there are workers for.
-func (s *Sender) take(ctx context.Context, room int) ([]store.Action, error) {
+// look takes what is due, as much as there are workers for, and says when to look again at the latest: when
+// the first of the holds ends that others have, too. What a server had that was killed holds up what comes
+// after it until then.
+func (s *Sender) look(ctx context.Context, room int) (taken []store.Action, pause time.Duration, err error) {
 	now := s.options.Now()
 	s.mu.Lock()
 	s.due = slices.DeleteFunc(s.due, func(at time.Time) bool { return !at.After(now) })
 	s.mu.Unlock()
+	pause = s.options.LookEvery
 	if room == 0 {
-		return nil, nil // whoever is done first wakes us
+		return nil, pause, nil // whoever is done first wakes us
 	}
 	ctx, cancel := context.WithTimeout(ctx, heldLonger)
 	defer cancel()
-	return s.options.Outbox.Take(ctx, now, now.Add(heldFor), room)
-}
-
-// untilNext is how long it is until something in the outbox falls due or is no longer held, and at most
-// pause. What a server had that was killed holds up what comes after it until its hold ends.
-func (s *Sender) untilNext(ctx context.Context, pause time.Duration) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, heldLonger)
-	defer cancel()
-	now := s.options.Now()
-	next, err := s.options.Outbox.NextAction(ctx, now)
-	if err != nil || next.IsZero() {
-		return pause, err
+	taken, err = s.options.Outbox.Take(ctx, now, now.Add(heldFor), room)
+	if err != nil || len(taken) == room {
+		return taken, pause, err
 	}
-	return min(pause, next.Sub(now)), nil
+	ends, err := s.options.Outbox.HeldUntil(ctx, now)
+	if err == nil && !ends.IsZero() {
+		pause = min(pause, ends.Sub(s.options.Now()))
+	}
+	return taken, pause, err
 }
 
 // rest waits until there is something to do, or for the pause. It is false when

@@ -77,9 +77,9 @@ type Outbox interface {
 	// whose task is in a newer generation by now is not returned but refused with
 	// ReasonStaleGeneration.
 	Take(ctx context.Context, now, until time.Time, limit int) ([]Action, error)
-	// NextAction is when the next action falls due after the given time, or the hold on one ends; zero
-	// if there is none. Actions that only wait for an earlier one do not count.
-	NextAction(ctx context.Context, now time.Time) (time.Time, error)
+	// HeldUntil is when the first hold on an action ends of those that last longer than the given time;
+	// zero if there is none.
+	HeldUntil(ctx context.Context, now time.Time) (time.Time, error)
 	// KeepTaken extends the hold of whoever took the action at that attempt; Conflict if
 	// it has ended or someone else has taken it since.
 	KeepTaken(ctx context.Context, id string, attempt int, until time.Time) error

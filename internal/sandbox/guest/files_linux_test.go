@@ -82,9 +82,7 @@ func TestGuestOfAnotherVersion(t *testing.T) {
 	}
 	for _, said := range []any{hello{Shell: "sh", Version: protocolVersion + 1}, map[string]string{"shell": "sh", "error": ""}} {
 		other := forgingGuest(t, t.TempDir(), func(stream net.Conn) {
-			if err := writeMessage(stream, frameHello, said); err != nil {
-				t.Error(err)
-			}
+			_ = writeMessage(stream, frameHello, said) // the host may hang up as soon as it has it
 		})
 		err := other.Hello(t.Context())
 		if task.CodeOf(err) != task.NotReady || !strings.Contains(err.Error(), "guest_image") || !strings.Contains(err.Error(), "start this program again") {

@@ -22,16 +22,22 @@ type reaper struct {
 	waiting map[int]chan<- syscall.WaitStatus
 }
 
-func newReaper() *reaper {
-	r := &reaper{waiting: map[int]chan<- syscall.WaitStatus{}}
+// newReaper begins to wait for children. Stop ends that.
+func newReaper() (r *reaper, stop func()) {
+	r = &reaper{waiting: map[int]chan<- syscall.WaitStatus{}}
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
-	go func() { // for as long as the guest lives
+	var reaping sync.WaitGroup
+	reaping.Go(func() {
 		for range children {
 			r.reap()
 		}
-	}()
-	return r
+	})
+	return r, func() {
+		signal.Stop(children)
+		close(children)
+		reaping.Wait()
+	}
 }
 
 func (r *reaper) reap() {

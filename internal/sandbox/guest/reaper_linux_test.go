@@ -2,14 +2,18 @@ package guest
 
 import (
 	"os"
-	"sync"
 	"syscall"
 	"testing"
 )
 
-// oneReaper is the reaper of all tests: each takes the status of every child of this
-// process, so of two one would take what the other waits for.
-var oneReaper = sync.OnceValue(newReaper)
+// reaperFor is a reaper for one test. It takes the status of every child of this process: a test that has one
+// is not parallel, so that no other is beside it.
+func reaperFor(t *testing.T) *reaper {
+	t.Helper()
+	made, stop := newReaper()
+	t.Cleanup(stop)
+	return made
+}
 
 // child starts a process that waits, below a reaper.
 func child(t *testing.T, s *server) <-chan syscall.WaitStatus {
@@ -31,7 +35,7 @@ func child(t *testing.T, s *server) <-chan syscall.WaitStatus {
 //
 //nolint:paralleltest // it kills all that the test binary has started
 func TestKillingDoesNotWaitForAStart(t *testing.T) {
-	s := &server{reaper: oneReaper(), watch: newWatch()}
+	s := &server{reaper: reaperFor(t), watch: newWatch()}
 	ended := child(t, s)
 	s.starting.Lock() // by a start that does not end
 	defer s.starting.Unlock()
@@ -45,7 +49,7 @@ func TestKillingDoesNotWaitForAStart(t *testing.T) {
 //
 //nolint:paralleltest // it kills all that the test binary has started
 func TestAStartThatDoesNotEnd(t *testing.T) {
-	s := &server{reaper: oneReaper(), watch: newWatch()}
+	s := &server{reaper: reaperFor(t), watch: newWatch()}
 	ended := child(t, s)
 	begun := make(chan struct{})
 	done := make(chan struct{})

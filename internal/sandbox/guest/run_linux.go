@@ -98,7 +98,7 @@ func (s *server) start(asked request, file string, files []uintptr) (<-chan sysc
 
 func (s *server) arguments(asked request, file string) []string {
 	script := plainScript
-	if filepath.Base(s.shell) == "bash" {
+	if s.isBash() {
 		script = bashScript
 	}
 	processes := 0
@@ -115,6 +115,8 @@ func (s *server) arguments(asked request, file string) []string {
 	return []string{s.shell, "-c", script, "toryo", state, file,
 		strconv.Itoa(processes), strconv.FormatInt(asked.FileSize/blockSize, 10), s.startFolder(asked)}
 }
+
+func (s *server) isBash() bool { return filepath.Base(s.shell) == "bash" }
 
 // spareProcesses lets the watch see that the limit is reached before the kernel
 // makes every fork fail, which shells answer by waiting.

@@ -63,7 +63,9 @@ func serve(options Options) error {
 	// number also keeps the runtime from changing it, for which it stops all threads.
 	runtime.GOMAXPROCS(max(leastProcessors, runtime.GOMAXPROCS(0)))
 	makeThreads()
-	guest := &server{options: options, session: session, reaper: newReaper()}
+	reaper, stop := newReaper()
+	defer stop()
+	guest := &server{options: options, session: session, reaper: reaper}
 	guest.watch, guest.disk = newWatch(), newDiskGuard(options)
 	go guest.watchLimits(session.CloseChan()) // for as long as the guest lives
 	go guest.watchDisk(session.CloseChan())   // so does this

@@ -118,7 +118,9 @@ func runBelowReaper(t *testing.T, folder, program string, arguments ...string) (
 		t.Fatal(err)
 	}
 	defer func() { _ = null.Close() }()
-	ended, err := oneReaper().start(program, append([]string{program}, arguments...), &syscall.ProcAttr{
+	below, stop := newReaper()
+	defer stop()
+	ended, err := below.start(program, append([]string{program}, arguments...), &syscall.ProcAttr{
 		Dir: folder, Env: os.Environ(), Files: []uintptr{null.Fd(), file.Fd(), file.Fd()},
 	})
 	if err != nil {

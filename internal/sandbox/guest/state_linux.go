@@ -19,6 +19,8 @@ const (
 	commandFile = "command"
 	// longestState is how much a shell may leave for the next.
 	longestState = 4 << 20
+	// longestLeft is how much that may be with what the shell has of its own, such as what it matched last.
+	longestLeft = 2 * longestState
 )
 
 // stateOf is the file with the state of a session.
@@ -106,12 +108,14 @@ func (s *server) keepState(session string) {
 		return // the older state holds, if there is one
 	}
 	defer func() { _ = folder.Close() }()
-	left, err := folder.ReadFile(newStateOf(session), longestState)
-	if err != nil || !bytes.HasSuffix(left, []byte(stateMark+"\n")) {
+	kept, err := folder.ReadFile(newStateOf(session), longestLeft)
+	if err != nil || !bytes.HasSuffix(kept, []byte(stateMark+"\n")) {
 		return // it was killed, for example
 	}
-	kept := withoutOwn(left)
-	if older, err := folder.ReadFile(stateOf(session), longestState); err == nil && bytes.Equal(kept, older) {
+	if s.isBash() {
+		kept = withoutOwn(kept)
+	}
+	if len(kept) > longestState || hasState(folder, stateOf(session), kept) {
 		return // most commands change nothing of it
 	}
 	file, err := emptyFile(folder, newStateOf(session))
@@ -122,4 +126,14 @@ func (s *server) keepState(session string) {
 	if err = errors.Join(err, file.Close()); err == nil {
 		_ = folder.Root().Rename(newStateOf(session), stateOf(session)) // or the older state holds
 	}
+}
+
+// hasState reports whether a state is in its file.
+func hasState(folder *workdir.Dir, file string, state []byte) bool {
+	info, err := folder.Lstat(file)
+	if err != nil || info.Size() != int64(len(state)) {
+		return false
+	}
+	older, err := folder.ReadFile(file, longestState)
+	return err == nil && bytes.Equal(state, older)
 }

@@ -16,24 +16,36 @@ var (
 	prefixesOfTheShell = []string{"__toryo_", "BASH", "EPOCH", "COMP_"}
 )
 
-// withoutOwn leaves the shell's own variables out of a state. The output of "declare -p", with all variables,
-// is at its beginning, behind options. For the shell to leave them out takes as long as all else that it does.
+// withoutOwn leaves the shell's own variables out of a state, and what has no name that a shell could give it
+// again; it changes the state in place. The output of "declare -p", with all variables, is at its beginning,
+// behind options. For bash to leave them out takes as long as all else that it does.
 func withoutOwn(state []byte) []byte {
-	kept := make([]byte, 0, len(state))
-	for bytes.HasPrefix(state, []byte("declare -")) || bytes.HasPrefix(state, []byte("set ")) {
+	kept := state[:0]
+	for {
+		variable := bytes.HasPrefix(state, []byte(declares))
+		if !variable && !bytes.HasPrefix(state, []byte("set ")) {
+			return append(kept, state...)
+		}
 		end := statementEnd(state)
-		if !isOfTheShell(declared(state[:end])) {
+		if name := declared(state[:end]); !variable || isName(name) && !isOfTheShell(name) {
 			kept = append(kept, state[:end]...)
 		}
 		state = state[end:]
 	}
-	return append(kept, state...)
 }
+
+const declares = "declare -"
 
 // declared is the variable that a statement declares, such as NAME in declare -x NAME="value".
 func declared(statement []byte) string {
-	before, _, _ := strings.Cut(strings.TrimSuffix(string(statement), "\n"), "=")
-	return before[strings.LastIndexByte(before, ' ')+1:]
+	before, _, _ := bytes.Cut(bytes.TrimSuffix(statement, []byte("\n")), []byte("="))
+	return string(before[bytes.LastIndexByte(before, ' ')+1:])
+}
+
+func isName(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(one rune) bool {
+		return one != '_' && (one < '0' || one > '9') && (one < 'A' || one > 'Z') && (one < 'a' || one > 'z')
+	})
 }
 
 // statementEnd is where the next statement begins: behind the first line break that is not in quotes. Shells

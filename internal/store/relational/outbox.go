@@ -147,14 +147,14 @@ func refuseStale(ctx context.Context, q session, ids []string) error {
 	return nil
 }
 
-// NextAction implements store.Outbox.
-func (s *Store) NextAction(ctx context.Context, now time.Time) (time.Time, error) {
-	next, err := all(ctx, s, scanNumber, `SELECT MIN(CASE WHEN held_until > due_at THEN held_until ELSE due_at END) FROM actions
-		WHERE status = 'pending' AND (due_at > ? OR held_until > ?) HAVING COUNT(*) > 0`, now.UnixMicro(), now.UnixMicro())
-	if err != nil || len(next) == 0 {
+// HeldUntil implements store.Outbox. What is held is in the index actions_of_process.
+func (s *Store) HeldUntil(ctx context.Context, now time.Time) (time.Time, error) {
+	until, err := all(ctx, s, scanNumber, `SELECT MIN(held_until) FROM actions
+		WHERE held_by <> '' AND status = 'pending' AND held_until > ? HAVING COUNT(*) > 0`, now.UnixMicro())
+	if err != nil || len(until) == 0 {
 		return time.Time{}, err
 	}
-	return time.UnixMicro(next[0]).UTC(), nil
+	return time.UnixMicro(until[0]).UTC(), nil
 }
 
 // KeepTaken implements store.Outbox.

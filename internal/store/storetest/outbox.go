@@ -62,9 +62,9 @@ func taken(t testing.TB, s store.Store, now time.Time) []store.Action {
 	return got[[]store.Action](t)(s.Take(t.Context(), now, now.Add(time.Minute), 0))
 }
 
-func nextAction(t testing.TB, s store.Store, now time.Time) time.Time {
+func heldUntil(t testing.TB, s store.Store, now time.Time) time.Time {
 	t.Helper()
-	return got[time.Time](t)(s.NextAction(t.Context(), now))
+	return got[time.Time](t)(s.HeldUntil(t.Context(), now))
 }
 
 func kinds(actions []store.Action) []string {
@@ -198,6 +198,7 @@ func badActions(t *testing.T, s store.Store) {
 }
 
 func takeFirst(t *testing.T, s store.Store) {
+	s.ActAs("takes first")
 	one, two, three := newKey(), newKey(), newKey()
 	first := own(one, "first of one")
 	first.DueAt = noon
@@ -215,10 +216,9 @@ func takeFirst(t *testing.T, s store.Store) {
 	equal(t, kinds(now), []string{"first of one"})
 	equal(t, now[0].Attempts, 1)
 	equal(t, kinds(taken(t, s, noon)), nil)
-	equal(t, nextAction(t, s, noon), later.DueAt)
-	equal(t, nextAction(t, s, later.DueAt), noon.Add(time.Minute)) // until which that of one is held
-	equal(t, nextAction(t, s, noon.Add(time.Minute)), noon.Add(time.Hour))
-	equal(t, nextAction(t, s, noon.Add(time.Hour)), time.Time{})
+	equal(t, heldUntil(t, s, noon), noon.Add(time.Minute)) // that of one
+	equal(t, heldUntil(t, s, noon.Add(time.Minute)), noon.Add(time.Hour))
+	equal(t, heldUntil(t, s, noon.Add(time.Hour)), time.Time{})
 	must(t, s.Deliver(t.Context(), now[0].ID, nil))
 	equal(t, kinds(taken(t, s, noon)), []string{"second of one"})
 	_, err := s.Take(t.Context(), noon, noon, -1)
