@@ -24,7 +24,7 @@ type engine struct {
 	layers    bool
 	identity  string // of its images; what is known of one counts for the whole process
 	startErrs []error
-	restored  string // a file that starts from snapshots put into the workspace, also when they fail
+	restores  func(workspace string) error // is done by starts from snapshots, also by those that fail; may be nil
 	ran       []string
 	where     []string // the folder and the command of each run
 	sessions  []string // of each run
@@ -46,8 +46,8 @@ func (e *engine) Capabilities() sandbox.Capabilities {
 
 func (e *engine) Start(_ context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	e.starts = append(e.starts, spec)
-	if e.restored != "" && spec.Snapshot != "" {
-		if err := os.WriteFile(filepath.Join(spec.Workspace, e.restored), []byte(spec.Snapshot), 0o600); err != nil {
+	if e.restores != nil && spec.Snapshot != "" {
+		if err := e.restores(spec.Workspace); err != nil {
 			return nil, err
 		}
 	}

@@ -278,6 +278,9 @@ func (r *setupRun) start(ctx context.Context) error {
 			r.box, r.result.SetupResult.FromSnapshot, r.kept = box, warm.Key, warm.Kept
 			return nil
 		}
+		if _, fatal := errors.AsType[*failureError](err); fatal {
+			return err
+		}
 		r.result.Warnings = append(r.result.Warnings, "the snapshot could not be used: "+err.Error())
 	}
 	box, err := r.startCold(ctx, spec)
@@ -293,10 +296,13 @@ func (r *setupRun) start(ctx context.Context) error {
 func (r *setupRun) startFrom(ctx context.Context, spec sandbox.Spec, key string) (sandbox.Sandbox, error) {
 	spec.Snapshot = key
 	box, err := r.Engine.Start(ctx, spec)
-	if err != nil {
-		return nil, errors.Join(err, workdir.RemoveAdded(spec.Workspace, r.before))
+	if err == nil {
+		return box, nil
 	}
-	return box, nil
+	if left := workdir.RemoveAdded(spec.Workspace, r.before); left != nil {
+		return nil, r.fatal("the workspace could not be cleaned", errors.Join(left, err))
+	}
+	return nil, err
 }
 
 // notStarted is the failure of a start. That of a machine without sandboxes says nothing about

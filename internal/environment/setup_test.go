@@ -500,6 +500,7 @@ func TestSnapshotsAreKeptAndUsed(t *testing.T) {
 func TestAFailedStartLeavesNothing(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("the snapshot was removed while it was copied")
+	half := func(workspace string) error { return os.WriteFile(filepath.Join(workspace, "half"), nil, 0o600) }
 	began := func(t *testing.T, b *bench) {
 		t.Helper()
 		if last := b.engine.starts[len(b.engine.starts)-1]; last.Snapshot != "" {
@@ -516,7 +517,7 @@ func TestAFailedStartLeavesNothing(t *testing.T) {
 		b.engine.results["check"] = []any{printed("OK")}
 		b.run(t, plan)
 		b.engine.snapshots = []sandbox.Snapshot{{Key: b.engine.kept[0]}}
-		b.engine.restored, b.engine.startErrs = "half", []error{failed}
+		b.engine.restores, b.engine.startErrs = half, []error{failed}
 		if got := b.run(t, plan); got.Result.OverallStatus != environment.Succeeded || len(got.Result.Warnings) == 0 {
 			t.Errorf("got %+v", got.Result)
 		}
@@ -525,13 +526,24 @@ func TestAFailedStartLeavesNothing(t *testing.T) {
 	t.Run("of the toolchain", func(t *testing.T) {
 		t.Parallel()
 		b := newGoBench(t)
-		b.engine.restored, b.engine.startErrs = "half", []error{nil, failed}
+		b.engine.restores, b.engine.startErrs = half, []error{nil, failed}
 		b.runFor(t, environment.Source{Project: "ours"}, goPlan)
 		if len(b.engine.starts) != 3 {
 			t.Errorf("%d starts", len(b.engine.starts))
 		}
 		began(t, b)
 	})
+}
+
+// Where that cannot be removed, no other sandbox is started with it.
+func TestAFailedStartThatCannotBeCleaned(t *testing.T) {
+	t.Parallel()
+	b := newGoBench(t)
+	b.engine.restores, b.engine.startErrs = os.RemoveAll, []error{nil, errors.New("the disk is gone")}
+	got := b.run(t, goPlan)
+	if got.Result.OverallStatus != environment.Failed || len(b.engine.starts) != 2 || !strings.Contains(got.Result.Errors[0].Message, "the workspace could not be cleaned") {
+		t.Errorf("got %+v after %d starts", got.Result, len(b.engine.starts))
+	}
 }
 
 // Plans with the same set-up share a snapshot whatever their verification is, which is no part

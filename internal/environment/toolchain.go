@@ -49,6 +49,9 @@ func (r *setupRun) startCold(ctx context.Context, spec sandbox.Spec) (sandbox.Sa
 		if err == nil {
 			return box, nil
 		}
+		if _, fatal := errors.AsType[*failureError](err); fatal {
+			return nil, err
+		}
 		r.Log.WarnContext(ctx, "environment set-up: failed to start with the compiled toolchain", "snapshot", key, "error", err)
 	}
 	return r.Engine.Start(ctx, spec)

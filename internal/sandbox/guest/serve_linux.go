@@ -63,8 +63,7 @@ func serve(options Options) error {
 	// number also keeps the runtime from changing it, for which it stops all threads.
 	runtime.GOMAXPROCS(max(leastProcessors, runtime.GOMAXPROCS(0)))
 	makeThreads()
-	reaper, stop := newReaper()
-	defer stop()
+	reaper, _ := newReaper() // for as long as the guest lives
 	guest := &server{options: options, session: session, reaper: reaper}
 	guest.watch, guest.disk = newWatch(), newDiskGuard(options)
 	go guest.watchLimits(session.CloseChan()) // for as long as the guest lives

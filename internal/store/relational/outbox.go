@@ -147,10 +147,10 @@ func refuseStale(ctx context.Context, q session, ids []string) error {
 	return nil
 }
 
-// HeldUntil implements store.Outbox. What is held is in the index actions_of_process.
+// HeldUntil implements store.Outbox.
 func (s *Store) HeldUntil(ctx context.Context, now time.Time) (time.Time, error) {
 	until, err := all(ctx, s, scanNumber, `SELECT MIN(held_until) FROM actions
-		WHERE held_by <> '' AND status = 'pending' AND held_until > ? HAVING COUNT(*) > 0`, now.UnixMicro())
+		WHERE status = 'pending' AND held_until > ? HAVING COUNT(*) > 0`, now.UnixMicro())
 	if err != nil || len(until) == 0 {
 		return time.Time{}, err
 	}

@@ -220,6 +220,7 @@ func takeFirst(t *testing.T, s store.Store) {
 	equal(t, heldUntil(t, s, noon.Add(time.Minute)), noon.Add(time.Hour))
 	equal(t, heldUntil(t, s, noon.Add(time.Hour)), time.Time{})
 	must(t, s.Deliver(t.Context(), now[0].ID, nil))
+	equal(t, heldUntil(t, s, noon), noon.Add(time.Hour)) // what has ended is not held
 	equal(t, kinds(taken(t, s, noon)), []string{"second of one"})
 	_, err := s.Take(t.Context(), noon, noon, -1)
 	wantCode(t, err, task.Invalid)

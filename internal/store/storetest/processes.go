@@ -64,6 +64,7 @@ func freeActions(t *testing.T, s store.Store) {
 	must(t, err)
 	equal(t, turns, 0)
 	equal(t, actions, 1)
+	equal(t, heldUntil(t, s, noon), settled) // also for those who look only now
 	equal(t, len(taken(t, s, settled.Add(-time.Microsecond))), 0)
 	again := taken(t, s, settled)
 	equal(t, len(again), 1)
